@@ -1,0 +1,42 @@
+"""The `tidegate` command: what it can do, and how it says that something is wrong."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from tidegate import __version__
+from tidegate.cli import checkpoint, run, status, validate
+from tidegate.core.errors import NotACheckpointError, TidegateError
+
+app = typer.Typer(
+    name="tidegate",
+    help="Incremental ETL on Spark Structured Streaming, gated on what was really committed.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("validate")(validate.validate)
+app.command("schema")(validate.schema)
+app.command("run")(run.run)
+app.command("status")(status.status)
+app.add_typer(checkpoint.app, name="checkpoint")
+
+
+@app.command("version")
+def version() -> None:
+    """Print the version."""
+    print(__version__)
+
+
+def main() -> None:
+    """Run the command; an error of ours is one message and an exit code, not a traceback."""
+    try:
+        app()
+    except NotACheckpointError as error:
+        print(f"tidegate: {error}", file=sys.stderr)
+        sys.exit(2)
+    except TidegateError as error:
+        print(f"tidegate: {error}", file=sys.stderr)
+        sys.exit(1)

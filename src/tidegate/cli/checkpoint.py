@@ -1,0 +1,78 @@
+"""`tidegate checkpoint`: what a checkpoint says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tidegate.core.checkpoint.log import require_checkpoint
+from tidegate.core.checkpoint.position import describe_position
+from tidegate.core.checkpoint.progress import Progress, read_progress
+from tidegate.core.storage import open_path
+
+app = typer.Typer(help="Look at a checkpoint, without Spark.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    """Look at a checkpoint, without Spark."""
+
+
+@app.command()
+def show(
+    path: Annotated[str, typer.Argument(help="The checkpoint: a local path, or any fsspec URL.")],
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show how far a query got: what is committed, what is only planned."""
+    checkpoint = open_path(path)
+    require_checkpoint(checkpoint)
+    progress = read_progress(checkpoint)
+    if as_json:
+        print(json.dumps(_describe(progress), indent=2))
+    else:
+        _print_tables(path, progress)
+
+
+def _describe(progress: Progress) -> dict[str, Any]:
+    described = asdict(progress)
+    if progress.problem is None:
+        del described["problem"]
+    return described
+
+
+def _print_tables(path: str, progress: Progress) -> None:
+    console = Console()
+    facts = Table(show_header=False, title=path, title_justify="left")
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, value in (
+        ("state", progress.state),
+        ("query id", progress.query_id),
+        ("committed batch", progress.committed_batch),
+        ("planned batch", progress.planned_batch),
+        ("watermark", _format_time(progress.watermark_ms)),
+        ("problem", progress.problem),
+    ):
+        if value is not None or name != "problem":
+            facts.add_row(name, "-" if value is None else str(value))
+    console.print(facts)
+    if not progress.sources:
+        return
+    sources = Table("source", "kind", "committed", "planned")
+    for source in progress.sources:
+        positions = (describe_position(source.committed), describe_position(source.planned))
+        sources.add_row(source.source, source.kind, *positions)
+    console.print(sources)
+
+
+def _format_time(milliseconds: int | None) -> str | None:
+    if not milliseconds:
+        return None
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")

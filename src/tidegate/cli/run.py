@@ -1,0 +1,83 @@
+"""`tidegate run`: plan, submit and confirm a pipeline without Airflow."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidegate.core.condition import RunReached, Verdict, judge
+from tidegate.core.errors import BlockedError, SettingsError, SubmitError, TargetMissedError
+from tidegate.core.ledger import Decision, Ledger
+from tidegate.core.plan import plan_run
+from tidegate.core.settings import Settings
+from tidegate.core.spec.loader import load_pipeline
+from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.submission import Submission, prepare_submission, require_jars
+
+
+def run(
+    name: Annotated[str, typer.Argument(help="The pipeline.")],
+    master: Annotated[
+        str, typer.Option(envvar="TIDEGATE_MASTER", help="Spark's master.")
+    ] = "local[*]",
+) -> None:
+    """Run a pipeline once by spark-submit, through the same code as its DAG."""
+    settings = Settings.from_environment()
+    pipeline = load_pipeline(settings.pipelines, name).require()
+    run_id = f"cli__{datetime.now(UTC).isoformat(timespec='milliseconds')}"
+    plan = plan_run(pipeline, settings, run_id)
+    if plan.decision is Decision.BLOCKED:
+        raise BlockedError(f"{name} is blocked: {plan.reason}")
+    print(f"{name}: {plan.decision}, {plan.reason}", flush=True)
+    if plan.decision is Decision.IDLE:
+        return
+    require_jars(settings)
+    submit(prepare_submission(pipeline, settings, run_id), master)
+    _confirm(pipeline, settings, run_id)
+
+
+def submit(submission: Submission, master: str) -> None:
+    """Call spark-submit and wait for it."""
+    command = [_find_spark_submit(), "--master", master]
+    for key, value in submission.conf.items():
+        command += ["--conf", f"{key}={value}"]
+    command += [submission.application, *submission.arguments]
+    environment = os.environ | submission.environment
+    environment.setdefault("PYSPARK_PYTHON", sys.executable)
+    if master.startswith("local"):
+        environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    finished = subprocess.run(command, env=environment, check=False)
+    if finished.returncode:
+        raise SubmitError(
+            f"spark-submit ended with exit code {finished.returncode}.",
+            remedy="The reason is in the last line above that begins with 'tidegate:'.",
+        )
+
+
+def _find_spark_submit() -> str:
+    beside = Path(sys.executable).with_name("spark-submit")
+    found = str(beside) if beside.exists() else shutil.which("spark-submit")
+    if not found:
+        raise SettingsError(
+            "spark-submit is neither beside Python nor on the PATH.",
+            remedy="Install pyspark into this environment, or put Spark's bin folder on the PATH.",
+        )
+    return found
+
+
+def _confirm(pipeline: Pipeline, settings: Settings, run_id: str) -> None:
+    judgement = judge(settings.checkpoint_of(pipeline.name), [RunReached(run_id)])
+    if judgement.verdict is not Verdict.REACHED:
+        raise TargetMissedError(judgement.reason)
+    run = Ledger.beside(settings.state_of(pipeline.name)).read_run(run_id)
+    print(
+        f"{pipeline.name}: committed batch {judgement.progress.committed_batch}, "
+        f"{len(run.batches)} batches, {run.input_rows:,} rows read, {run.output_rows:,} written"
+    )

@@ -1,0 +1,55 @@
+"""`tidegate validate` and `tidegate schema`: are the specs right?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tidegate.core.errors import SpecError, TransformError
+from tidegate.core.function import load_function
+from tidegate.core.settings import Settings
+from tidegate.core.spec.export import export_schema
+from tidegate.core.spec.loader import LoadedSpec, load_specs
+from tidegate.core.spec.transform import PythonStep
+from tidegate.core.storage import open_path, write_text
+
+
+def validate(
+    folder: Annotated[
+        Path | None, typer.Argument(help="The specs' folder; TIDEGATE_PIPELINES by default.")
+    ] = None,
+) -> None:
+    """Check every spec and import its transforms; exit 1 if anything is wrong."""
+    specs = load_specs(folder or Settings.from_environment().pipelines)
+    mistaken = 0
+    for spec in specs:
+        error = spec.error or _check_transforms(spec)
+        mistaken += error is not None
+        print(error or f"{spec.file}: ok")
+    print(f"{len(specs)} specs, {mistaken} with mistakes")
+    if not specs:
+        print("There is nothing to validate: put specs named *.yaml into the folder.")
+    raise typer.Exit(1 if mistaken or not specs else 0)
+
+
+def schema(
+    output: Annotated[Path | None, typer.Option(help="Write it to this file.")] = None,
+) -> None:
+    """Print the JSON Schema of a spec, for editors."""
+    if output is None:
+        print(export_schema(), end="")
+    else:
+        write_text(open_path(output), export_schema())
+
+
+def _check_transforms(spec: LoadedSpec) -> SpecError | None:
+    problems = []
+    for number, step in enumerate(spec.require().transform):
+        if isinstance(step, PythonStep):
+            try:
+                load_function(step.python, spec.file.parent)
+            except TransformError as error:
+                problems.append(f"transform[{number}].python: {error}")
+    return SpecError(str(spec.file), tuple(problems)) if problems else None

@@ -1,0 +1,1 @@
+"""What a pipeline is and how far it got; knows neither Spark nor Airflow."""

@@ -1,0 +1,1 @@
+"""Reading a Spark checkpoint without Spark: logs, positions, progress."""

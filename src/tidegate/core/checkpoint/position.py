@@ -1,0 +1,66 @@
+"""What a source's offset in the log means, told by its shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any
+
+
+class SourceKind(StrEnum):
+    """The kinds of source whose positions can be compared."""
+
+    KAFKA = "kafka"
+    FILES = "files"
+    DELTA = "delta"
+    RATE = "rate"
+    UNKNOWN = "unknown"
+
+
+def classify_position(position: Any) -> SourceKind:
+    """Tell the kind of a source from one of its offsets."""
+    if _is_count(position):
+        return SourceKind.RATE
+    if not isinstance(position, Mapping):
+        return SourceKind.UNKNOWN
+    keys = set(position)
+    if keys == {"logOffset"} and _is_count(position["logOffset"]):
+        return SourceKind.FILES
+    if keys == {"offset", "timestamp"} and all(_is_count(value) for value in position.values()):
+        return SourceKind.RATE
+    if {"reservoirId", "reservoirVersion"} <= keys:
+        return SourceKind.DELTA
+    if position and all(_is_partition_map(value) for value in position.values()):
+        return SourceKind.KAFKA
+    return SourceKind.UNKNOWN
+
+
+def describe_position(position: Any) -> str:
+    """Say a position in a few words, for tables and logs."""
+    match classify_position(position):
+        case SourceKind.FILES:
+            return f"file log {position['logOffset']}"
+        case SourceKind.DELTA:
+            still_snapshot = " (snapshot)" if position.get("isStartingVersion") else ""
+            index = position.get("index", -1)
+            within = f" file {index}" if isinstance(index, int) and index >= 0 else ""
+            return f"version {position['reservoirVersion']}{within}{still_snapshot}"
+        case SourceKind.KAFKA:
+            return ", ".join(
+                f"{topic} {sum(parts.values()):,} ({len(parts)} partitions)"
+                for topic, parts in position.items()
+            )
+        case SourceKind.RATE:
+            return f"row {position['offset'] if isinstance(position, Mapping) else position}"
+        case _:
+            return "-" if position is None else str(position)
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_partition_map(value: Any) -> bool:
+    return isinstance(value, Mapping) and all(
+        str(partition).isdigit() and _is_count(offset) for partition, offset in value.items()
+    )

@@ -1,0 +1,91 @@
+"""A Delta table's log, read for its newest version without loading the table."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from upath import UPath
+
+from tidegate.core.errors import SourceError
+from tidegate.core.storage import list_names, read_json
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+
+
+@dataclass(frozen=True)
+class TableCommit:
+    """One commit of a Delta table, as its log file tells it."""
+
+    version: int
+    timestamp_ms: int
+    rows: int | None
+    transactions: dict[str, int]
+
+
+class DeltaLog:
+    """The `_delta_log` of one table.
+
+    Delta's Rust library could be asked instead, but it loads every active file of the table to
+    answer; the newest version and its checksum file cost two requests however large the table.
+    """
+
+    def __init__(self, table: UPath) -> None:
+        self.table = table
+        self._folder = table / "_delta_log"
+
+    def find_version(self) -> int | None:
+        """Find the newest version; None where there is no table."""
+        matches = (_COMMIT.fullmatch(name) for name in list_names(self._folder))
+        return max((int(match[1]) for match in matches if match), default=None)
+
+    def require_version(self) -> int:
+        """Find the newest version, refusing a table that does not exist."""
+        version = self.find_version()
+        if version is None:
+            raise SourceError(
+                f"There is no Delta table at {self.table}.",
+                remedy="Run the pipeline that writes it first, or correct the table in the spec.",
+            )
+        return version
+
+    def read_table_id(self, version: int) -> str:
+        """Read the id that the table was given when it was created."""
+        metadata = self._read_checksum(version).get("metadata") or {}
+        return str(metadata.get("id") or self._load(version).metadata().id)
+
+    def find_transaction(self, version: int, app_id: str) -> int | None:
+        """Find the newest batch that a writer had recorded as of a version."""
+        recorded = self._read_checksum(version).get("setTransactions")
+        if recorded is None:
+            found = self._load(version).transaction_version(app_id)
+            return None if found is None else int(found)
+        return next((int(txn["version"]) for txn in recorded if txn["appId"] == app_id), None)
+
+    def read_commit(self, version: int) -> TableCommit:
+        """Read one commit: when it was made, how many rows it wrote, for which batches."""
+        text = (self._folder / f"{version:020}.json").read_text()
+        actions = [json.loads(line) for line in text.splitlines() if line.strip()]
+        info = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+        rows = info.get("operationMetrics", {}).get("numOutputRows")
+        return TableCommit(
+            version=version,
+            timestamp_ms=int(info.get("timestamp", 0)),
+            rows=None if rows is None else int(rows),
+            transactions={
+                action["txn"]["appId"]: int(action["txn"]["version"])
+                for action in actions
+                if "txn" in action
+            },
+        )
+
+    def _read_checksum(self, version: int) -> dict[str, Any]:
+        return read_json(self._folder / f"{version:020}.crc") or {}
+
+    def _load(self, version: int) -> Any:
+        # Only for tables whose writer leaves no checksum files.
+        from deltalake import DeltaTable
+
+        return DeltaTable(str(self.table), version=version)

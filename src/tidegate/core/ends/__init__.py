@@ -1,0 +1,1 @@
+"""Where a source ends right now, found without a JVM."""

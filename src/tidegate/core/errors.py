@@ -1,0 +1,103 @@
+"""Every error this package raises on purpose.
+
+TidegateError
+├── SettingsError            the environment or the installation is not usable
+├── SpecError                one or more mistakes in one spec file
+├── CheckpointError          a checkpoint cannot be judged
+│   ├── NotACheckpointError  the path holds no checkpoint
+│   ├── CorruptLogError      a log file is broken
+│   └── UnsupportedLogError  a log file is of a newer format
+├── SourceError              the source cannot be read at all
+├── TransformError           a transform does not import, run or return a DataFrame
+├── SinkError                the sink cannot take what the pipeline writes
+├── LedgerError              the run ledger misses or contradicts something
+├── BlockedError             no retry can mend this run
+├── TargetMissedError        the job ended before its target was committed
+└── SubmitError              spark-submit failed
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class TidegateError(Exception):
+    """An error told as fact, cause and remedy in one message."""
+
+    def __init__(self, fact: str, *, cause: str = "", remedy: str = "") -> None:
+        self.fact = fact
+        self.cause = cause
+        self.remedy = remedy
+        super().__init__(" ".join(part for part in (fact, cause, remedy) if part))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Exceptions cross process boundaries; keyword-only arguments need this to survive pickling.
+        return _rebuild, (type(self), self.args, self.__dict__)
+
+
+def _rebuild(
+    kind: type[TidegateError], args: tuple[Any, ...], facts: dict[str, Any]
+) -> TidegateError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(facts)
+    return error
+
+
+class SettingsError(TidegateError):
+    """The environment or the installation is not usable."""
+
+
+class SpecError(TidegateError):
+    """One or more mistakes in one spec file, all told at once."""
+
+    def __init__(self, file: str, problems: tuple[str, ...]) -> None:
+        self.file = file
+        self.problems = problems
+        count = f"{len(problems)} mistake{'s' if len(problems) != 1 else ''}"
+        lines = "".join(f"\n  - {problem}" for problem in problems)
+        super().__init__(f"{file} has {count}:{lines}")
+
+
+class CheckpointError(TidegateError):
+    """A checkpoint cannot be judged."""
+
+
+class NotACheckpointError(CheckpointError):
+    """The path holds no checkpoint."""
+
+
+class CorruptLogError(CheckpointError):
+    """A log file is broken."""
+
+
+class UnsupportedLogError(CheckpointError):
+    """A log file is of a format newer than this release reads."""
+
+
+class SourceError(TidegateError):
+    """The source cannot be read at all."""
+
+
+class TransformError(TidegateError):
+    """A transform does not import, run or return a DataFrame."""
+
+
+class SinkError(TidegateError):
+    """The sink cannot take what the pipeline writes."""
+
+
+class LedgerError(TidegateError):
+    """The run ledger misses or contradicts something."""
+
+
+class BlockedError(TidegateError):
+    """No retry can mend this run."""
+
+
+class TargetMissedError(TidegateError):
+    """The job ended before its target was committed."""
+
+
+class SubmitError(TidegateError):
+    """spark-submit failed."""

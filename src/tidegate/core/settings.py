@@ -1,0 +1,71 @@
+"""Where a deployment keeps things, from the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from upath import UPath
+
+from tidegate.core.storage import open_path, to_url
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where a deployment keeps its specs, tables, state and JARs."""
+
+    home: Path
+    pipelines: Path
+    data: str
+    """Root of the landing zones and tables that specs name by a relative path."""
+    state: str
+    """Root of checkpoints and run ledgers."""
+    jars: Path
+
+    @classmethod
+    def from_environment(
+        cls, home: Path | None = None, environment: Mapping[str, str] | None = None
+    ) -> Settings:
+        """Take settings from TIDEGATE_* variables, with defaults below the home folder."""
+        env = os.environ if environment is None else environment
+        root = Path(env.get("TIDEGATE_HOME") or home or Path.cwd()).absolute()
+        return cls(
+            home=root,
+            pipelines=root / env.get("TIDEGATE_PIPELINES", "pipelines"),
+            data=_below(root, env.get("TIDEGATE_DATA", "var/data")),
+            state=_below(root, env.get("TIDEGATE_STATE", "var/state")),
+            jars=root / env.get("TIDEGATE_JARS", "jars"),
+        )
+
+    def to_environment(self) -> dict[str, str]:
+        """Spell the settings as variables, for a driver that is started elsewhere."""
+        return {
+            "TIDEGATE_HOME": str(self.home),
+            "TIDEGATE_PIPELINES": str(self.pipelines),
+            "TIDEGATE_DATA": self.data,
+            "TIDEGATE_STATE": self.state,
+            "TIDEGATE_JARS": str(self.jars),
+        }
+
+    def locate(self, path: str) -> UPath:
+        """Find a landing zone or table: relative ones are below the data root."""
+        is_absolute = path.startswith("/") or ":/" in path
+        return open_path(path) if is_absolute else open_path(self.data) / path
+
+    def locate_url(self, path: str) -> str:
+        """Find a landing zone or table, as Spark spells it."""
+        return to_url(self.locate(path))
+
+    def state_of(self, pipeline: str) -> UPath:
+        """Find a pipeline's state folder: its checkpoint and its run ledger."""
+        return open_path(self.state) / pipeline
+
+    def checkpoint_of(self, pipeline: str) -> UPath:
+        """Find a pipeline's checkpoint."""
+        return self.state_of(pipeline) / "checkpoint"
+
+
+def _below(root: Path, location: str) -> str:
+    return location if ":/" in location else str(root / location)

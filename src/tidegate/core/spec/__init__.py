@@ -1,0 +1,20 @@
+"""What a pipeline is: the model, its YAML form and its JSON Schema."""
+
+from tidegate.core.spec.loader import LoadedSpec, load_pipeline, load_specs
+from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.spec.sink import DeltaSink
+from tidegate.core.spec.source import DeltaSource, FilesSource, RateSource
+from tidegate.core.spec.transform import PythonStep, SqlStep
+
+__all__ = [
+    "DeltaSink",
+    "DeltaSource",
+    "FilesSource",
+    "LoadedSpec",
+    "Pipeline",
+    "PythonStep",
+    "RateSource",
+    "SqlStep",
+    "load_pipeline",
+    "load_specs",
+]

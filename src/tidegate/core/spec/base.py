@@ -1,0 +1,140 @@
+"""What all parts of a spec share: strictness, and the field types used again and again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    PlainSerializer,
+    StringConstraints,
+    ValidationError,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"(\d+)\s*([smhd])")
+_SECRET = re.compile(
+    r"passw(or)?d|secret|credential|api[._-]?key|access[._-]?key|private[._-]?key|sasl\.jaas",
+    re.IGNORECASE,
+)
+
+
+class SpecModel(BaseModel):
+    """A part of a spec: frozen, strict about names, all its mistakes told at once."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+    @classmethod
+    def find_conflicts(cls, given: Mapping[str, Any]) -> Iterator[str]:
+        """Yield what is wrong between fields, looking at what was given."""
+        yield from ()
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _collect_mistakes(cls, given: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
+        # A validator that runs after the fields would stay silent while any field is wrong.
+        conflicts = list(cls.find_conflicts(given)) if isinstance(given, Mapping) else []
+        try:
+            model, mistakes = validate(given), []
+        except ValidationError as error:
+            model, mistakes = None, [_restate(detail) for detail in error.errors()]
+        mistakes += [
+            InitErrorDetails(type=PydanticCustomError("conflict", "{what}", {"what": what}), input=given)
+            for what in conflicts
+        ]
+        if model is None or mistakes:
+            raise ValidationError.from_exception_data(cls.__name__, mistakes)
+        return model
+
+
+def _restate(detail: ErrorDetails) -> InitErrorDetails:
+    # Pydantic cannot build its own errors anew from their details alone.
+    message = detail["msg"].removeprefix("Value error, ")
+    context = {"what": message}
+    return InitErrorDetails(
+        type=PydanticCustomError(detail["type"], "{what}", context),  # type: ignore[arg-type]
+        loc=detail["loc"],
+        input=detail["input"],
+    )
+
+
+def _parse_duration(value: Any) -> Any:
+    if isinstance(value, timedelta):
+        return value
+    match = _DURATION.fullmatch(str(value).strip())
+    if not match:
+        raise ValueError("must be a number and a unit, such as 30s, 5m, 12h or 7d")
+    return timedelta(seconds=int(match[1]) * _UNIT_SECONDS[match[2]])
+
+
+def format_duration(value: timedelta) -> str:
+    """Spell a duration as a spec does."""
+    seconds = int(value.total_seconds())
+    unit = next(u for u in "dhms" if seconds % _UNIT_SECONDS[u] == 0)
+    return f"{seconds // _UNIT_SECONDS[unit]}{unit}"
+
+
+Duration = Annotated[
+    timedelta,
+    BeforeValidator(_parse_duration),
+    PlainSerializer(format_duration, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": r"^\d+\s*[smhd]$", "examples": ["5m", "7d"]}),
+]
+"""A length of time such as 30s, 5m, 12h or 7d."""
+
+Moment = Annotated[
+    datetime, AfterValidator(lambda at: at if at.tzinfo else at.replace(tzinfo=UTC))
+]
+"""A point in time; without a zone it is UTC."""
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,99}$")]
+"""A name that is safe as a folder, a DAG id and a SQL identifier."""
+
+Column = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
+"""A column's name."""
+
+
+def _check_location(value: str) -> str:
+    if ".." in value.split("/"):
+        raise ValueError("must not contain '..'; name the folder itself")
+    if any(character in value for character in "*?[]{}"):
+        raise ValueError("must be a folder, not a pattern; use glob for file names")
+    if any(ord(character) < 32 for character in value):
+        raise ValueError("must not contain control characters")
+    return value
+
+
+Location = Annotated[str, StringConstraints(min_length=1), AfterValidator(_check_location)]
+"""A folder: relative to the data root, an absolute path, or a URL."""
+
+
+def _stringify(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _refuse_secret_names(options: dict[str, str]) -> dict[str, str]:
+    named = sorted(key for key in options if _SECRET.search(key))
+    if named:
+        raise ValueError(
+            f"{', '.join(named)} would hold a secret, and a spec is shown to everyone; "
+            "put it in an Airflow connection or in Spark's own configuration"
+        )
+    return options
+
+
+Options = Annotated[
+    dict[str, Annotated[str, BeforeValidator(_stringify)]], AfterValidator(_refuse_secret_names)
+]
+"""Options passed on to Spark; never a secret."""

@@ -1,0 +1,79 @@
+"""A pipeline, declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, NonNegativeInt
+
+from tidegate.core.spec.base import Duration, Moment, Name, Options, SpecModel
+from tidegate.core.spec.sink import Sink
+from tidegate.core.spec.source import Source
+from tidegate.core.spec.transform import StaticTable, Steps
+
+_PRESETS = ("@once", "@continuous", "@hourly", "@daily", "@weekly", "@monthly", "@yearly")
+_RESERVED_VIEW = "input"
+
+
+def _check_schedule(schedule: str) -> str:
+    from croniter import croniter
+
+    if schedule.startswith("@"):
+        if schedule not in _PRESETS:
+            raise ValueError(f"must be a cron expression or one of {', '.join(_PRESETS)}")
+    elif not croniter.is_valid(schedule):
+        raise ValueError(
+            "is not a cron expression; write five fields such as '*/15 * * * *', "
+            f"or one of {', '.join(_PRESETS)}"
+        )
+    return schedule
+
+
+class Pipeline(SpecModel):
+    """One source, some steps and where the rows go, run as one bounded query at a time."""
+
+    name: Name
+    description: str = ""
+    owner: str = "airflow"
+    tags: tuple[str, ...] = ()
+    schedule: Annotated[str, AfterValidator(_check_schedule)] | None = Field(
+        default=None, description="A cron expression or a preset; none means by hand."
+    )
+    after: tuple[Name, ...] = Field(
+        default=(), description="Run whenever one of these pipelines has committed something."
+    )
+    start_date: Moment | None = Field(
+        default=None, description="Before this, the schedule starts no run."
+    )
+    retries: NonNegativeInt = 2
+    retry_delay: Duration = timedelta(seconds=30)
+    pool: str = Field(default="default_pool", min_length=1, description="Airflow's pool.")
+    source: Source
+    tables: dict[Name, StaticTable] = Field(
+        default_factory=dict, description="Static tables that steps may join, by name."
+    )
+    transform: Steps = ()
+    sinks: tuple[Sink, ...] = Field(min_length=1, max_length=1)
+    spark: Options = Field(default_factory=dict, description="Spark configuration.")
+
+    @classmethod
+    def find_conflicts(cls, given: Mapping[str, Any]) -> Iterator[str]:
+        """Yield what is wrong between fields, looking at what was given."""
+        if given.get("schedule") and given.get("after"):
+            yield "takes schedule or after, not both"
+        if given.get("name") in _as_list(given.get("after")):
+            yield "cannot come after itself"
+        if _RESERVED_VIEW in (given.get("tables") or ()):
+            yield "tables must not have one named 'input': that is the rows so far"
+        if _table_of(given.get("source")) in map(_table_of, _as_list(given.get("sinks"))):
+            yield "must not write to the table it reads"
+
+
+def _as_list(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple) else ()
+
+
+def _table_of(part: Any) -> Any:
+    return part.get("table", part) if isinstance(part, Mapping) else getattr(part, "table", part)

@@ -1,0 +1,31 @@
+"""Where a pipeline writes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from tidegate.core.spec.base import Column, Location, Name, SpecModel
+
+
+class DeltaSink(SpecModel):
+    """Append to a Delta table, each batch once; the table is created if it is missing."""
+
+    type: Literal["delta"]
+    table: Location
+    name: Name = Field(
+        default="main", description="Part of the transaction id: never change it on a live table."
+    )
+    partition_by: tuple[Column, ...] = ()
+    cluster_by: tuple[Column, ...] = ()
+
+    @classmethod
+    def find_conflicts(cls, given: Mapping[str, Any]) -> Iterator[str]:
+        """Yield what is wrong between fields, looking at what was given."""
+        if given.get("partition_by") and given.get("cluster_by"):
+            yield "takes partition_by or cluster_by, not both: Delta refuses the two"
+
+
+Sink = DeltaSink

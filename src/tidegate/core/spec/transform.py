@@ -1,0 +1,68 @@
+"""What a pipeline does to its rows: steps in a row, and the static tables they join."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, StringConstraints, Tag
+
+from tidegate.core.spec.base import Location, Options, SpecModel
+from tidegate.core.spec.schema import Schema
+from tidegate.core.spec.source import FileFormat
+
+
+class SqlStep(SpecModel):
+    """A SELECT over `input`, the rows so far, and the static tables."""
+
+    sql: Annotated[str, StringConstraints(min_length=1)]
+
+
+class PythonStep(SpecModel):
+    """A function `(df, context) -> df`, named as module:function."""
+
+    python: Annotated[
+        str,
+        StringConstraints(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"),
+        Field(examples=["transforms.orders:clean"]),
+    ]
+
+
+def _tell_step(value: Any) -> str | None:
+    keys = value.keys() if isinstance(value, dict) else type(value).model_fields
+    return next((kind for kind in ("sql", "python") if kind in keys), None)
+
+
+Step = Annotated[
+    Annotated[SqlStep, Tag("sql")] | Annotated[PythonStep, Tag("python")],
+    Discriminator(
+        _tell_step,
+        custom_error_type="step",
+        custom_error_message="a step is {sql: SELECT …} or {python: module:function}",
+    ),
+]
+
+Steps = Annotated[
+    tuple[Step, ...],
+    BeforeValidator(lambda value: value if isinstance(value, list | tuple) else [value]),
+]
+"""One step, or several in a row."""
+
+
+class StaticDelta(SpecModel):
+    """A Delta table to join with, read anew each run."""
+
+    type: Literal["delta"]
+    table: Location
+
+
+class StaticFiles(SpecModel):
+    """Files to join with, read anew each run."""
+
+    type: Literal["files"]
+    path: Location
+    format: FileFormat
+    file_schema: Schema = Field(alias="schema")
+    options: Options = Field(default_factory=dict)
+
+
+StaticTable = Annotated[StaticDelta | StaticFiles, Field(discriminator="type")]

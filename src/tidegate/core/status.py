@@ -1,0 +1,87 @@
+"""Where a pipeline stands: its last run and its committed position, in one row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidegate.core.checkpoint.position import describe_position
+from tidegate.core.checkpoint.progress import Progress, read_progress
+from tidegate.core.deltalog import DeltaLog
+from tidegate.core.ledger import Decision, Ledger, Outcome, Run
+from tidegate.core.settings import Settings
+from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.target import find_shortfall
+
+
+class RunState(StrEnum):
+    """How a pipeline's last run stands."""
+
+    NEVER_RAN = "never_ran"
+    IDLE = "idle"
+    BLOCKED = "blocked"
+    PLANNED = "planned"
+    RUNNING = "running"
+    FAILED = "failed"
+    SHORT = "short"
+    """The job ended well, but before its target."""
+    COMMITTED = "committed"
+
+
+UNHEALTHY = frozenset({RunState.BLOCKED, RunState.FAILED, RunState.SHORT})
+
+
+@dataclass(frozen=True)
+class PipelineStatus:
+    """Where a pipeline stands."""
+
+    pipeline: str
+    state: RunState
+    run_id: str | None
+    reason: str
+    batches: int
+    rows: int
+    committed_batch: int | None
+    committed: str
+    """The committed position, in words."""
+    table_version: int | None
+    seconds: float
+
+
+def read_status(pipeline: Pipeline, settings: Settings) -> PipelineStatus:
+    """Read where a pipeline stands from its ledger and its checkpoint."""
+    run = Ledger.beside(settings.state_of(pipeline.name)).find_latest()
+    progress = read_progress(settings.checkpoint_of(pipeline.name))
+    state, reason = _tell_state(run, progress, pipeline, settings)
+    return PipelineStatus(
+        pipeline=pipeline.name,
+        state=state,
+        run_id=run.plan.run_id if run else None,
+        reason=reason,
+        batches=len(run.batches) if run else 0,
+        rows=run.output_rows if run else 0,
+        committed_batch=progress.committed_batch,
+        committed=", ".join(describe_position(s.committed) for s in progress.sources) or "-",
+        table_version=DeltaLog(settings.locate(pipeline.sinks[0].table)).find_version(),
+        seconds=round(run.seconds, 1) if run else 0.0,
+    )
+
+
+def _tell_state(
+    run: Run | None, progress: Progress, pipeline: Pipeline, settings: Settings
+) -> tuple[RunState, str]:
+    if not progress.is_readable:
+        return RunState.BLOCKED, progress.problem or ""
+    if run is None:
+        return RunState.NEVER_RAN, "no run was planned yet"
+    if run.plan.decision is not Decision.RUN or run.plan.target is None:
+        return RunState(run.plan.decision), run.plan.reason
+    if run.attempt is None:
+        return RunState.PLANNED, run.plan.reason
+    if run.attempt.outcome is Outcome.FAILED:
+        return RunState.FAILED, run.attempt.error or ""
+    if run.attempt.outcome is Outcome.RUNNING:
+        return RunState.RUNNING, run.plan.reason
+    checkpoint = settings.checkpoint_of(pipeline.name)
+    shortfall = find_shortfall(run.plan.target, progress, checkpoint)
+    return (RunState.SHORT, shortfall) if shortfall else (RunState.COMMITTED, run.plan.reason)

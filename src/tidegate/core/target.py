@@ -1,0 +1,156 @@
+"""Where a run must get to: taken before it starts, judged by the commit log afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter
+from upath import UPath
+
+from tidegate.core.checkpoint.filelog import read_file_log, strip_scheme
+from tidegate.core.checkpoint.position import SourceKind
+from tidegate.core.checkpoint.progress import Progress, SourceProgress
+
+
+@dataclass(frozen=True)
+class FilesTarget:
+    """Every one of these files is committed."""
+
+    paths: tuple[str, ...]
+    source: str = "0"
+    kind: Literal["files"] = "files"
+
+    def describe(self) -> str:
+        """Say the target in a few words."""
+        return f"{len(self.paths):,} files"
+
+
+@dataclass(frozen=True)
+class DeltaTarget:
+    """Every row of this table version is committed."""
+
+    version: int
+    source: str = "0"
+    kind: Literal["delta"] = "delta"
+
+    def describe(self) -> str:
+        """Say the target in a few words."""
+        return f"table version {self.version}"
+
+
+@dataclass(frozen=True)
+class KafkaTarget:
+    """Every partition is committed up to, not including, its offset."""
+
+    offsets: Mapping[str, Mapping[str, int]]
+    source: str = "0"
+    kind: Literal["kafka"] = "kafka"
+
+    def describe(self) -> str:
+        """Say the target in a few words."""
+        partitions = sum(len(parts) for parts in self.offsets.values())
+        return f"the end offsets of {partitions} partitions"
+
+
+@dataclass(frozen=True)
+class BatchTarget:
+    """A batch of at least this id is committed; for sources whose end cannot be known."""
+
+    batch_id: int
+    kind: Literal["batch"] = "batch"
+
+    def describe(self) -> str:
+        """Say the target in a few words."""
+        return f"batch {self.batch_id}"
+
+
+Target = Annotated[
+    FilesTarget | DeltaTarget | KafkaTarget | BatchTarget, Field(discriminator="kind")
+]
+_ADAPTER: TypeAdapter[Target] = TypeAdapter(Target)
+
+
+def parse_target(value: Any) -> Target:
+    """Read a target from its JSON form."""
+    return _ADAPTER.validate_python(value)
+
+
+def dump_target(target: Target) -> dict[str, Any]:
+    """Write a target in its JSON form."""
+    return _ADAPTER.dump_python(target, mode="json")  # type: ignore[no-any-return]
+
+
+def find_shortfall(target: Target, progress: Progress, checkpoint: UPath) -> str | None:
+    """Say what of the target is not committed yet, or None when all of it is.
+
+    Looks only at what `commits/` proves, never at what is merely planned.
+    """
+    if progress.committed_batch is None:
+        return "nothing is committed yet"
+    if isinstance(target, BatchTarget):
+        return _find_batch_shortfall(target, progress.committed_batch)
+    position = _find_position(progress, target.source, SourceKind(target.kind))
+    if isinstance(position, str):
+        return position
+    match target:
+        case FilesTarget():
+            return _find_files_shortfall(target, position["logOffset"], checkpoint)
+        case DeltaTarget():
+            return _find_delta_shortfall(target, position)
+        case KafkaTarget():
+            return _find_kafka_shortfall(target, position)
+
+
+def _find_position(
+    progress: Progress, name: str, kind: SourceKind
+) -> Mapping[str, Any] | str:
+    """Return a source's committed position, or why there is none to compare with."""
+    found: SourceProgress | None = next((s for s in progress.sources if s.source == name), None)
+    if found is None:
+        known = ", ".join(s.source for s in progress.sources)
+        return f"the checkpoint has no source {name!r} (it has {known})"
+    if found.committed is None:
+        return f"source {name!r} has no committed position yet"
+    if found.kind is not kind:
+        return f"source {name!r} is of kind {found.kind}, and the target is for {kind}"
+    return found.committed  # type: ignore[no-any-return]
+
+
+def _find_batch_shortfall(target: BatchTarget, committed: int) -> str | None:
+    if committed >= target.batch_id:
+        return None
+    return f"batch {committed} is committed, batch {target.batch_id} is not"
+
+
+def _find_files_shortfall(target: FilesTarget, log_offset: int, checkpoint: UPath) -> str | None:
+    committed = {
+        file.path
+        for file in read_file_log(checkpoint, target.source)
+        if file.log_offset <= log_offset
+    }
+    missing = [path for path in target.paths if strip_scheme(path) not in committed]
+    if not missing:
+        return None
+    named = ", ".join(path.rpartition("/")[2] for path in missing[:3])
+    return f"{len(missing):,} of {len(target.paths):,} files are not committed ({named}, …)"
+
+
+def _find_delta_shortfall(target: DeltaTarget, position: Mapping[str, Any]) -> str | None:
+    version = position["reservoirVersion"]
+    if position.get("isStartingVersion"):
+        return f"the snapshot of version {version} is not read to its end"
+    if version > target.version:
+        return None
+    return f"the table is read up to version {version - 1}, not {target.version}"
+
+
+def _find_kafka_shortfall(target: KafkaTarget, position: Mapping[str, Any]) -> str | None:
+    behind = [
+        f"{topic}-{partition} at {position.get(topic, {}).get(partition, 0):,} of {end:,}"
+        for topic, partitions in target.offsets.items()
+        for partition, end in partitions.items()
+        if position.get(topic, {}).get(partition, -1) < end
+    ]
+    return f"{len(behind)} partitions are behind ({', '.join(behind[:3])})" if behind else None

@@ -1,0 +1,1 @@
+"""Inside the driver: source, steps, sink, and the query that ties them together."""

@@ -1,0 +1,31 @@
+"""The driver's entry point: one or several pipelines in one Spark application."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from tidegate.core.errors import TidegateError
+from tidegate.core.settings import Settings
+from tidegate.core.spec.loader import load_pipeline
+from tidegate.spark.runner import describe_failure, run_pipeline
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run planned pipelines; the last line says what happened, for whoever reads only that."""
+    parser = argparse.ArgumentParser(prog="run_pipelines.py", description=__doc__)
+    parser.add_argument("--run-id", required=True, help="the run, as it was planned")
+    parser.add_argument("pipelines", nargs="+", metavar="PIPELINE")
+    options = parser.parse_args(arguments)
+    settings = Settings.from_environment()
+    failures = []
+    for name in options.pipelines:
+        try:
+            run_pipeline(load_pipeline(settings.pipelines, name).require(), settings, options.run_id)
+        except Exception as error:
+            if not isinstance(error, TidegateError):
+                sys.excepthook(type(error), error, error.__traceback__)
+            failures.append(f"tidegate: {name} failed. {describe_failure(error)}")
+    for failure in failures:
+        print(failure, file=sys.stderr, flush=True)
+    return 1 if failures else 0

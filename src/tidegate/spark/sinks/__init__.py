@@ -1,0 +1,1 @@
+"""Where batches go: one module per kind of sink."""

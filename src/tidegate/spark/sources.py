@@ -1,0 +1,108 @@
+"""Opening a source as a bounded stream."""
+
+from __future__ import annotations
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import DataStreamReader
+
+from tidegate.core.errors import SourceError
+from tidegate.core.settings import Settings
+from tidegate.core.spec.base import format_duration
+from tidegate.core.spec.source import (
+    CORRUPT_RECORD,
+    TEXT_RECORDS,
+    CleanSource,
+    DeltaSource,
+    FileFormat,
+    FilesSource,
+    Malformed,
+    RateSource,
+    Source,
+)
+
+_MODES = {
+    Malformed.KEEP: "PERMISSIVE",
+    Malformed.DROP: "DROPMALFORMED",
+    Malformed.FAIL: "FAILFAST",
+}
+_BINARY_SCHEMA = "path string, modificationTime timestamp, length long, content binary"
+
+
+def open_stream(session: SparkSession, source: Source, settings: Settings) -> DataFrame:
+    """Open a source as a streaming DataFrame, bounded per batch."""
+    try:
+        match source:
+            case FilesSource():
+                return _open_files(session, source, settings)
+            case DeltaSource():
+                return _open_delta(session, source, settings)
+            case RateSource():
+                reader = session.readStream.format("rate-micro-batch")
+                return reader.option("rowsPerBatch", source.rows_per_batch).load()
+    except (AnalysisException, ParseException) as error:
+        raise SourceError(
+            f"Spark cannot open the {source.type} source: {first_line(error)}",
+            remedy="Correct the source in the spec.",
+        ) from error
+
+
+def first_line(error: BaseException) -> str:
+    """Take the part of Spark's message that a person needs."""
+    lines = (line.strip() for line in str(error).splitlines())
+    return next((line for line in lines if line), type(error).__name__)
+
+
+def _open_files(session: SparkSession, source: FilesSource, settings: Settings) -> DataFrame:
+    reader = session.readStream.format(source.format).options(**source.options)
+    reader = _set_options(
+        reader,
+        maxFilesPerTrigger=source.max_files_per_trigger,
+        maxBytesPerTrigger=source.max_bytes_per_trigger,
+        maxFileAge=format_duration(source.max_file_age),
+        pathGlobFilter=source.glob,
+        recursiveFileLookup=str(source.recursive).lower(),
+        cleanSource=source.clean_source,
+        sourceArchiveDir=(
+            settings.locate_url(source.archive_path)
+            if source.archive_path and source.clean_source is CleanSource.ARCHIVE
+            else None
+        ),
+    )
+    schema = source.file_schema
+    if source.format in TEXT_RECORDS:
+        reader = reader.option("mode", _MODES[source.malformed])
+        if source.malformed is Malformed.KEEP:
+            reader = reader.option("columnNameOfCorruptRecord", CORRUPT_RECORD)
+            schema = f"{schema}, {CORRUPT_RECORD} string"
+    elif source.format is FileFormat.BINARY:
+        schema = _BINARY_SCHEMA
+    if schema:
+        reader = reader.schema(schema)
+    rows = reader.load(settings.locate_url(source.path))
+    if not source.provenance:
+        return rows
+    return rows.selectExpr(
+        "*", "_metadata.file_path AS _file", "_metadata.file_modification_time AS _file_modified"
+    )
+
+
+def _open_delta(session: SparkSession, source: DeltaSource, settings: Settings) -> DataFrame:
+    starting = source.starting_timestamp
+    reader = _set_options(
+        session.readStream.format("delta"),
+        maxFilesPerTrigger=source.max_files_per_trigger,
+        maxBytesPerTrigger=source.max_bytes_per_trigger,
+        startingVersion=source.starting_version,
+        startingTimestamp=starting.isoformat() if starting else None,
+        readChangeFeed="true" if source.change_data_feed else None,
+        skipChangeCommits="true" if source.skip_change_commits else None,
+    )
+    return reader.load(settings.locate_url(source.table))
+
+
+def _set_options(reader: DataStreamReader, **options: str | int | None) -> DataStreamReader:
+    for key, value in options.items():
+        if value is not None:
+            reader = reader.option(key, value)
+    return reader
