@@ -49,6 +49,9 @@ class Pipeline(SpecModel):
     )
     retries: NonNegativeInt = 2
     retry_delay: Duration = timedelta(seconds=30)
+    spark_connection: str = Field(
+        default="spark_default", min_length=1, description="Airflow's connection to Spark's master."
+    )
     pool: str = Field(default="default_pool", min_length=1, description="Airflow's pool.")
     source: Source
     tables: dict[Name, StaticTable] = Field(

@@ -1,0 +1,28 @@
+"""Airflow's side: the DAGs, the operators, and the sensor that stands on its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tidegate.airflow.asset import pipeline_asset
+    from tidegate.airflow.factory import build_dags, raise_spec_errors
+    from tidegate.airflow.sensor import CheckpointSensor
+
+__all__ = ["CheckpointSensor", "build_dags", "pipeline_asset", "raise_spec_errors"]
+
+_HOMES = {
+    "CheckpointSensor": "tidegate.airflow.sensor",
+    "build_dags": "tidegate.airflow.factory",
+    "pipeline_asset": "tidegate.airflow.asset",
+    "raise_spec_errors": "tidegate.airflow.factory",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Lazily: the triggerer loads only the trigger, and pays for nothing else.
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,0 +1,42 @@
+"""The plan task: what is there to do, found without a JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from airflow.sdk import BaseOperator, Context, SkipMixin
+from airflow.sdk.exceptions import AirflowFailException
+
+from tidegate.core.ledger import Decision
+from tidegate.core.plan import plan_run
+from tidegate.core.settings import Settings
+from tidegate.core.spec.pipeline import Pipeline
+
+
+class PlanOperator(BaseOperator, SkipMixin):
+    """Plans a run: goes on if there is something to do, skips the rest if not."""
+
+    ui_color = "#d7ecf5"
+
+    def __init__(self, *, pipeline: Pipeline, settings: Settings, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline = pipeline
+        self.settings = settings
+
+    def execute(self, context: Context) -> None:
+        """Plan the run and open it in the ledger."""
+        plan = plan_run(self.pipeline, self.settings, context["run_id"])
+        self.log.info("%s: %s", plan.decision, plan.reason)
+        target = plan.target.describe() if plan.target else None
+        context["ti"].xcom_push(
+            key="plan",
+            value={"decision": plan.decision.value, "reason": plan.reason, "target": target},
+        )
+        if plan.decision is Decision.BLOCKED:
+            raise AirflowFailException(f"{self.pipeline.name} is blocked: {plan.reason}")
+        if plan.decision is Decision.IDLE:
+            self.skip(context["ti"], self._list_downstream())
+
+    def _list_downstream(self) -> Sequence[Any]:
+        return list(self.get_flat_relatives(upstream=False))

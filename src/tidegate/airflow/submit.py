@@ -1,0 +1,57 @@
+"""The submit task: Airflow's own SparkSubmitOperator, told by the spec what to run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk import BaseHook, Context
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from tidegate.core.errors import SettingsError
+from tidegate.core.settings import Settings
+from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.submission import prepare_submission, require_jars
+
+_EXAMPLE = """AIRFLOW_CONN_SPARK_DEFAULT='{"conn_type": "spark", "host": "local[2]"}'"""
+
+
+class SubmitOperator(SparkSubmitOperator):
+    """Runs a planned pipeline by spark-submit."""
+
+    def __init__(self, *, pipeline: Pipeline, settings: Settings, **kwargs: Any) -> None:
+        submission = prepare_submission(pipeline, settings, "{{ run_id }}")
+        super().__init__(
+            application=submission.application,
+            application_args=list(submission.arguments),
+            conf=submission.conf,
+            env_vars=submission.environment,
+            conn_id=pipeline.spark_connection,
+            name=f"tidegate {pipeline.name}",
+            **kwargs,
+        )
+        self.settings = settings
+
+    def execute(self, context: Context) -> None:
+        """Check what would otherwise fail in riddles, then submit."""
+        self._check_connection()
+        try:
+            require_jars(self.settings)
+        except SettingsError as error:
+            raise AirflowFailException(str(error)) from error
+        super().execute(context)
+
+    def _check_connection(self) -> None:
+        # The hook takes a missing or hostless connection for YARN, without a word.
+        try:
+            connection = BaseHook.get_connection(self._conn_id)
+        except AirflowException as error:
+            raise AirflowFailException(
+                f"There is no connection {self._conn_id!r}, so Spark's master is unknown. "
+                f"Create it, for example by {_EXAMPLE}"
+            ) from error
+        if not connection.host:
+            raise AirflowFailException(
+                f"The connection {self._conn_id!r} has no host, so Spark's master is unknown. "
+                f"Set its host to local[2], yarn or spark://HOST:PORT, for example by {_EXAMPLE}"
+            )
