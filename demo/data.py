@@ -75,3 +75,15 @@ def _publish(path: Path, text: str) -> None:
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(text)
     os.replace(partial, path)
+
+
+def main() -> None:
+    """Land one more drop of files where the demo reads them."""
+    from tidegate.core.settings import Settings
+
+    files = land_orders(Path(Settings.from_environment().data))
+    print(f"landed {len(files)} files in {files[0].parent}: {files[0].name} … {files[-1].name}")
+
+
+if __name__ == "__main__":
+    main()

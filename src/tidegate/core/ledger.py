@@ -11,6 +11,7 @@ Every file has one writer and is written whole, so that no lock and no database 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
@@ -114,8 +115,12 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Time spent on batches."""
-        return sum(batch.seconds for batch in self.batches)
+        """Time from the plan to the driver's end, or to its newest commit while it works."""
+        ends = [batch.committed_at for batch in self.batches]
+        if self.attempt:
+            ends.append(self.attempt.ended_at or self.attempt.started_at)
+        began = datetime.fromisoformat(self.plan.planned_at)
+        return max((datetime.fromisoformat(e) - began).total_seconds() for e in ends) if ends else 0.0
 
     @property
     def versions(self) -> dict[str, int]:
