@@ -6,10 +6,11 @@ Every drop is decided by its number alone, so that the same drops give the same 
 from __future__ import annotations
 
 import json
-import os
 import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from tidegate.core.settings import Settings
 
 FILES_PER_DROP = 10
 ORDERS_PER_FILE = 200
@@ -38,9 +39,7 @@ def _write_customers(folder: Path) -> None:
 
 def _land_file(landing: Path, drop: int, number: int, chance: random.Random) -> Path:
     first_id = (drop * FILES_PER_DROP + number) * ORDERS_PER_FILE
-    lines = [
-        json.dumps(_make_order(first_id + i, drop, chance)) for i in range(ORDERS_PER_FILE)
-    ]
+    lines = [json.dumps(_make_order(first_id + i, drop, chance)) for i in range(ORDERS_PER_FILE)]
     if drop > 0:
         lines += _make_trouble(first_id, drop, chance)
     path = landing / f"drop-{drop:04}-{number:02}.json"
@@ -74,13 +73,11 @@ def _publish(path: Path, text: str) -> None:
     # A reader must never see half a file, so it appears under its name only when it is whole.
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(text)
-    os.replace(partial, path)
+    partial.replace(path)
 
 
 def main() -> None:
     """Land one more drop of files where the demo reads them."""
-    from tidegate.core.settings import Settings
-
     files = land_orders(Path(Settings.from_environment().data))
     print(f"landed {len(files)} files in {files[0].parent}: {files[0].name} … {files[-1].name}")
 

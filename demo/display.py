@@ -18,7 +18,7 @@ _TASKS = ("plan", "submit", "confirm")
 _MARKS = {
     "success": ("✔", "green"),
     "failed": ("✘", "red"),
-    "skipped": ("–", "cyan"),
+    "skipped": ("-", "cyan"),
     "running": ("▶", "yellow"),
     "deferred": ("…", "yellow"),
     "up_for_retry": ("↻", "yellow"),

@@ -123,9 +123,7 @@ def _explain_failure(api: AirflowApi, run: DagRun, console: Console) -> None:
             console.print(api.read_log(run, task_id), markup=False, highlight=False)
 
 
-def _print_result(
-    settings: Settings, runs: list[DagRun], console: Console, seconds: float
-) -> None:
+def _print_result(settings: Settings, runs: list[DagRun], console: Console, seconds: float) -> None:
     pipelines = [load_pipeline(settings.pipelines, dag_id).require() for dag_id in CHAIN]
     console.print(render_status(read_status(pipeline, settings) for pipeline in pipelines))
     jvms = sum(run.has_submitted for run in runs)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from tidegate.core.settings import Settings
 
 _START_TIMEOUT_SECONDS = 240
 _STOP_TIMEOUT_SECONDS = 30
-_FIRST_PORT = 8080
+_PORTS = (8080, *range(9080, 9180))
 
 
 class StackError(Exception):
@@ -42,10 +43,8 @@ class Stack:
 
     def is_alive(self) -> bool:
         """Whether any of its processes is there."""
-        try:
+        with suppress(ChildProcessError):
             os.waitpid(self.process_group, os.WNOHANG)  # a child of ours stays listed until then
-        except ChildProcessError:
-            pass
         try:
             os.killpg(self.process_group, 0)
         except ProcessLookupError:
@@ -124,29 +123,33 @@ def _airflow_home(settings: Settings) -> Path:
 
 def _environment(settings: Settings, home: Path, port: int) -> dict[str, str]:
     binaries = str(Path(sys.executable).parent)
-    return os.environ | settings.to_environment() | {
-        # Airflow and spark-submit start their parts by name.
-        "PATH": f"{binaries}:{os.environ['PATH']}",
-        "AIRFLOW_HOME": str(home),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(settings.home / "dags"),
-        "AIRFLOW__CORE__PLUGINS_FOLDER": str(settings.home / "plugins"),
-        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW__CORE__PARALLELISM": "4",
-        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
-        # Every request is an administrator's, so the server must be reached from here alone.
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
-        "AIRFLOW__API__HOST": "127.0.0.1",
-        "AIRFLOW__API__PORT": str(port),
-        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
-        "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
-        "AIRFLOW__API_AUTH__JWT_SECRET": _read_secret(home / "jwt-secret"),
-        "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
-        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "10",
-        "AIRFLOW_CONN_SPARK_DEFAULT": os.environ.get(
-            "AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[2]"}'
-        ),
-        "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
-    }
+    return (
+        os.environ
+        | settings.to_environment()
+        | {
+            # Airflow and spark-submit start their parts by name.
+            "PATH": f"{binaries}:{os.environ['PATH']}",
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW__CORE__DAGS_FOLDER": str(settings.home / "dags"),
+            "AIRFLOW__CORE__PLUGINS_FOLDER": str(settings.home / "plugins"),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__PARALLELISM": "4",
+            "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+            # Every request is an administrator's, so the server must be reached from here alone.
+            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+            "AIRFLOW__API__HOST": "127.0.0.1",
+            "AIRFLOW__API__PORT": str(port),
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://127.0.0.1:{port}/execution/",
+            "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
+            "AIRFLOW__API_AUTH__JWT_SECRET": _read_secret(home / "jwt-secret"),
+            "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "10",
+            "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "30",
+            "AIRFLOW_CONN_SPARK_DEFAULT": os.environ.get(
+                "AIRFLOW_CONN_SPARK_DEFAULT", '{"conn_type": "spark", "host": "local[2]"}'
+            ),
+            "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
+        }
+    )
 
 
 def _read_secret(file: Path) -> str:
@@ -157,7 +160,7 @@ def _read_secret(file: Path) -> str:
 
 
 def _find_free_port() -> int:
-    for port in (_FIRST_PORT, *range(_FIRST_PORT + 1000, _FIRST_PORT + 1100)):
+    for port in _PORTS:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -169,10 +172,8 @@ def _find_free_port() -> int:
 
 
 def _signal(process_group: int, number: signal.Signals) -> None:
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process_group, number)
-    except ProcessLookupError:
-        pass
 
 
 def _await(is_so: Callable[[], bool], timeout_seconds: float) -> bool:

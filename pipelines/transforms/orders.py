@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tidegate.spark.transforms import TransformContext
 
 
-def deduplicate(orders: DataFrame, context: TransformContext) -> DataFrame:
+def deduplicate(orders: DataFrame, _context: TransformContext) -> DataFrame:
     """Keep each order once, even if it lands again days later.
 
     Spark holds the ids it has seen for as long as the watermark says, so that the state stays

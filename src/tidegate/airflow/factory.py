@@ -23,7 +23,9 @@ def build_dags(home: Path) -> dict[str, DAG]:
     wanted = get_parsing_context().dag_id
     try:
         specs = (
-            [load_pipeline(settings.pipelines, wanted)] if wanted else load_specs(settings.pipelines)
+            [load_pipeline(settings.pipelines, wanted)]
+            if wanted
+            else load_specs(settings.pipelines)
         )
     except SpecError:
         specs = []  # shown by raise_spec_errors
@@ -39,10 +41,10 @@ def raise_spec_errors(home: Path) -> None:
     settings = Settings.from_environment(home)
     errors = [spec.error for spec in load_specs(settings.pipelines) if spec.error]
     if errors:
-        raise SpecErrors(errors)
+        raise RefusedSpecsError(errors)
 
 
-class SpecErrors(Exception):
+class RefusedSpecsError(Exception):
     """All broken specs of a folder; raised as one so that Airflow shows them all."""
 
     def __init__(self, errors: list[SpecError]) -> None:

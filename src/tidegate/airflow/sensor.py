@@ -100,8 +100,7 @@ class CheckpointSensor(BaseSensorOperator):
         """List what is waited for."""
         found: list[Condition] = []
         if self.covers is not None:
-            is_json = isinstance(self.covers, dict)
-            found.append(Covers(parse_target(self.covers) if is_json else self.covers))
+            found.append(Covers(_read_target(self.covers)))
         if self.batch_at_least is not None:
             found.append(BatchAtLeast(int(self.batch_at_least)))
         if self.nothing_pending:
@@ -179,6 +178,10 @@ class ConfirmSensor(CheckpointSensor):
 
     def _has_condition(self) -> bool:
         return True
+
+
+def _read_target(covers: Target | dict[str, Any]) -> Target:
+    return parse_target(covers) if isinstance(covers, dict) else covers
 
 
 def _to_milliseconds(moment: datetime | str) -> int:

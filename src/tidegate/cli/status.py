@@ -18,9 +18,7 @@ from tidegate.core.status import UNHEALTHY, PipelineStatus, RunState, read_statu
 _COLOURS = {RunState.COMMITTED: "green", RunState.IDLE: "cyan", RunState.RUNNING: "yellow"}
 
 
-def status(
-    *, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
-) -> None:
+def status(*, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show where every pipeline stands."""
     settings = Settings.from_environment()
     specs = load_specs(settings.pipelines)

@@ -1,4 +1,4 @@
-"""`tidegate validate` and `tidegate schema`: are the specs right?"""
+"""`tidegate validate` and `tidegate schema`: whether the specs are right."""
 
 from __future__ import annotations
 

@@ -108,9 +108,7 @@ def judge(checkpoint: UPath, conditions: list[Condition]) -> Judgement:
     return Judgement(Verdict.REACHED, "all conditions hold", progress)
 
 
-def _judge_one(
-    condition: Condition, progress: Progress, checkpoint: UPath
-) -> tuple[Verdict, str]:
+def _judge_one(condition: Condition, progress: Progress, checkpoint: UPath) -> tuple[Verdict, str]:
     if isinstance(condition, RunReached):
         return _judge_run(condition, progress, checkpoint)
     shortfall = _find_unmet(condition, progress, checkpoint)
@@ -155,9 +153,7 @@ def _find_commit_age(progress: Progress, checkpoint: UPath) -> float | None:
     return datetime.now(UTC).timestamp() - commit.stat().st_mtime
 
 
-def _judge_run(
-    condition: RunReached, progress: Progress, checkpoint: UPath
-) -> tuple[Verdict, str]:
+def _judge_run(condition: RunReached, progress: Progress, checkpoint: UPath) -> tuple[Verdict, str]:
     run = Ledger.beside(checkpoint.parent).read_run(condition.run_id)
     replaced = _find_replacement(run, progress)
     if replaced:

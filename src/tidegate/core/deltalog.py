@@ -68,7 +68,9 @@ class DeltaLog:
         """Read one commit: when it was made, how many rows it wrote, for which batches."""
         text = (self._folder / f"{version:020}.json").read_text()
         actions = [json.loads(line) for line in text.splitlines() if line.strip()]
-        info = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+        info: dict[str, Any] = next(
+            (action["commitInfo"] for action in actions if "commitInfo" in action), {}
+        )
         rows = info.get("operationMetrics", {}).get("numOutputRows")
         return TableCommit(
             version=version,

@@ -23,7 +23,6 @@ from tidegate.core.errors import LedgerError
 from tidegate.core.storage import list_names, read_json, write_json
 from tidegate.core.target import Target
 
-
 T = TypeVar("T")
 
 
@@ -120,7 +119,9 @@ class Run:
         if self.attempt:
             ends.append(self.attempt.ended_at or self.attempt.started_at)
         began = datetime.fromisoformat(self.plan.planned_at)
-        return max((datetime.fromisoformat(e) - began).total_seconds() for e in ends) if ends else 0.0
+        return (
+            max((datetime.fromisoformat(e) - began).total_seconds() for e in ends) if ends else 0.0
+        )
 
     @property
     def versions(self) -> dict[str, int]:

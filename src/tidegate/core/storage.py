@@ -46,7 +46,7 @@ def list_names(folder: UPath) -> list[str]:
     """List the names in a folder; a folder that does not exist has none."""
     if is_local(folder):
         try:
-            return os.listdir(folder)
+            return os.listdir(str(folder))  # noqa: PTH208
         except FileNotFoundError:
             return []
     try:

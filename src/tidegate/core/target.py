@@ -103,9 +103,7 @@ def find_shortfall(target: Target, progress: Progress, checkpoint: UPath) -> str
             return _find_kafka_shortfall(target, position)
 
 
-def _find_position(
-    progress: Progress, name: str, kind: SourceKind
-) -> Mapping[str, Any] | str:
+def _find_position(progress: Progress, name: str, kind: SourceKind) -> Mapping[str, Any] | str:
     """Return a source's committed position, or why there is none to compare with."""
     found: SourceProgress | None = next((s for s in progress.sources if s.source == name), None)
     if found is None:

@@ -21,7 +21,9 @@ def main(arguments: list[str] | None = None) -> int:
     failures = []
     for name in options.pipelines:
         try:
-            run_pipeline(load_pipeline(settings.pipelines, name).require(), settings, options.run_id)
+            run_pipeline(
+                load_pipeline(settings.pipelines, name).require(), settings, options.run_id
+            )
         except Exception as error:
             if not isinstance(error, TidegateError):
                 sys.excepthook(type(error), error, error.__traceback__)

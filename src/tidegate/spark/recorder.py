@@ -51,7 +51,7 @@ class BatchRecorder(StreamingQueryListener):
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         """Do nothing: there was no batch."""
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: ARG002, N802
         """Let the runner go on: this is the query's last event."""
         self._terminated.set()
 
@@ -77,4 +77,6 @@ def _describe(record: BatchRecord) -> str:
         f"{name} already had it" if sink.is_replay else f"{sink.rows:,} rows in v{sink.version}"
         for name, sink in record.sinks.items()
     )
-    return f"batch {record.batch_id}: {record.input_rows:,} rows read, {written}, {record.seconds} s"
+    return (
+        f"batch {record.batch_id}: {record.input_rows:,} rows read, {written}, {record.seconds} s"
+    )

@@ -78,9 +78,7 @@ class _Query:
 
         def write_batch(batch: DataFrame, batch_id: int) -> None:
             query_id = read_query_id(checkpoint)
-            records = {
-                sink.sink.name: sink.write(batch, batch_id, query_id) for sink in sinks
-            }
+            records = {sink.sink.name: sink.write(batch, batch_id, query_id) for sink in sinks}
             recorder.note_sinks(batch_id, records)
 
         query = (

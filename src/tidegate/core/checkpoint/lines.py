@@ -9,6 +9,8 @@ from upath import UPath
 
 from tidegate.core.errors import CorruptLogError, UnsupportedLogError
 
+_MOST_DIGITS = 4  # of a version; anything longer is newer than all that is known
+
 
 def read_lines(file: UPath, *, newest_version: int) -> tuple[int, list[str]]:
     """Read a log file as its version and the lines after it."""
@@ -36,7 +38,7 @@ def check_version(file: str, line: str, *, newest: int) -> int:
     digits = line[1:]
     if not line.startswith("v") or not digits.isascii() or not digits.isdigit():
         raise corrupt(file, f"its first line is {line[:20]!r}, not a version such as 'v1'")
-    if len(digits) > 4 or int(digits) > newest:
+    if len(digits) > _MOST_DIGITS or int(digits) > newest:
         raise UnsupportedLogError(
             f"{file} has version {digits[:20]}; this release reads up to {newest}.",
             cause="A newer Spark wrote it.",

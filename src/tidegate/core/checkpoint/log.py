@@ -23,6 +23,7 @@ OFFSET_LOG_VERSION = 2
 COMMIT_LOG_VERSION = 3
 
 _MARKERS = frozenset({"metadata", "offsets", "commits"})
+_NAMED_SOURCES_VERSION = 2
 _NO_OFFSET = "-"
 _RELIST_ATTEMPTS = 5
 
@@ -168,7 +169,7 @@ def _read_offsets(file: UPath) -> OffsetEntry:
         raise corrupt(name, "it names no source")
     offsets = (
         (_split_source(name, line) for line in lines[1:])
-        if version == 2
+        if version == _NAMED_SOURCES_VERSION
         else ((str(index), line) for index, line in enumerate(lines[1:]))
     )
     return OffsetEntry(

@@ -35,7 +35,7 @@ class SpecModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
 
     @classmethod
-    def find_conflicts(cls, given: Mapping[str, Any]) -> Iterator[str]:
+    def find_conflicts(cls, given: Mapping[str, Any]) -> Iterator[str]:  # noqa: ARG003
         """Yield what is wrong between fields, looking at what was given."""
         yield from ()
 
@@ -49,7 +49,9 @@ class SpecModel(BaseModel):
         except ValidationError as error:
             model, mistakes = None, [_restate(detail) for detail in error.errors()]
         mistakes += [
-            InitErrorDetails(type=PydanticCustomError("conflict", "{what}", {"what": what}), input=given)
+            InitErrorDetails(
+                type=PydanticCustomError("conflict", "{what}", {"what": what}), input=given
+            )
             for what in conflicts
         ]
         if model is None or mistakes:
@@ -62,7 +64,7 @@ def _restate(detail: ErrorDetails) -> InitErrorDetails:
     message = detail["msg"].removeprefix("Value error, ")
     context = {"what": message}
     return InitErrorDetails(
-        type=PydanticCustomError(detail["type"], "{what}", context),  # type: ignore[arg-type]
+        type=PydanticCustomError(detail["type"], "{what}", context),
         loc=detail["loc"],
         input=detail["input"],
     )
@@ -92,9 +94,7 @@ Duration = Annotated[
 ]
 """A length of time such as 30s, 5m, 12h or 7d."""
 
-Moment = Annotated[
-    datetime, AfterValidator(lambda at: at if at.tzinfo else at.replace(tzinfo=UTC))
-]
+Moment = Annotated[datetime, AfterValidator(lambda at: at if at.tzinfo else at.replace(tzinfo=UTC))]
 """A point in time; without a zone it is UTC."""
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,99}$")]
@@ -109,7 +109,7 @@ def _check_location(value: str) -> str:
         raise ValueError("must not contain '..'; name the folder itself")
     if any(character in value for character in "*?[]{}"):
         raise ValueError("must be a folder, not a pattern; use glob for file names")
-    if any(ord(character) < 32 for character in value):
+    if not value.isprintable():
         raise ValueError("must not contain control characters")
     return value
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import ValidationError
-from ruamel.yaml import YAML, YAMLError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 from tidegate.core.errors import SpecError
 from tidegate.core.spec.environment import expand
@@ -35,9 +36,7 @@ class LoadedSpec:
         return self.pipeline
 
 
-def load_specs(
-    folder: Path, environment: Mapping[str, str] | None = None
-) -> list[LoadedSpec]:
+def load_specs(folder: Path, environment: Mapping[str, str] | None = None) -> list[LoadedSpec]:
     """Load every spec of a folder; a mistake in one never hides another."""
     if not folder.is_dir():
         raise SpecError(
@@ -109,19 +108,17 @@ def _check_together(specs: list[LoadedSpec]) -> list[LoadedSpec]:
     counts = Counter(spec.pipeline.name for spec in specs if spec.pipeline)
     # A broken spec is most likely the pipeline that its file is named after.
     broken = {spec.file.stem for spec in specs if spec.error}
-    checked = []
-    for spec in specs:
+
+    def check(spec: LoadedSpec) -> LoadedSpec:
         problems = list(_find_conflicts(spec.pipeline, counts, broken)) if spec.pipeline else []
-        if problems:
-            error = SpecError(str(spec.file), tuple(problems))
-            spec = replace(spec, pipeline=None, error=error)
-        checked.append(spec)
-    return checked
+        if not problems:
+            return spec
+        return replace(spec, pipeline=None, error=SpecError(str(spec.file), tuple(problems)))
+
+    return [check(spec) for spec in specs]
 
 
-def _find_conflicts(
-    pipeline: Pipeline, counts: Counter[str], broken: set[str]
-) -> Iterator[str]:
+def _find_conflicts(pipeline: Pipeline, counts: Counter[str], broken: set[str]) -> Iterator[str]:
     if counts[pipeline.name] > 1:
         yield f"name: {pipeline.name!r} is the name of {counts[pipeline.name]} specs; give each its own"
     for upstream in pipeline.after:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Annotated, Any
 
+from croniter import croniter
 from pydantic import AfterValidator, Field, NonNegativeInt
 
 from tidegate.core.spec.base import Duration, Moment, Name, Options, SpecModel
@@ -18,8 +19,6 @@ _RESERVED_VIEW = "input"
 
 
 def _check_schedule(schedule: str) -> str:
-    from croniter import croniter
-
     if schedule.startswith("@"):
         if schedule not in _PRESETS:
             raise ValueError(f"must be a cron expression or one of {', '.join(_PRESETS)}")

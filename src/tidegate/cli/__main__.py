@@ -1,0 +1,5 @@
+"""`python -m tidegate.cli`: the same as `tidegate`."""
+
+from tidegate.cli.app import main
+
+main()

@@ -1,0 +1,57 @@
+"""The documents say what is so: fields are all told, and the examples work."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tidegate.core.spec import Pipeline
+from tidegate.core.spec.loader import parse_pipeline
+from tidegate.core.spec.sink import DeltaSink
+from tidegate.core.spec.source import DeltaSource, FilesSource, RateSource
+from tidegate.core.spec.transform import StaticDelta, StaticFiles
+
+ROOT = Path(__file__).resolve().parents[2]
+MODELS = [Pipeline, FilesSource, DeltaSource, RateSource, DeltaSink, StaticDelta, StaticFiles]
+
+
+def list_blocks(file: str, language: str) -> list[str]:
+    text = (ROOT / file).read_text()
+    blocks = re.findall(rf"^( *)```{language}\n(.*?)^\1```", text, re.MULTILINE | re.DOTALL)
+    return [re.sub(rf"^{indent}", "", block, flags=re.MULTILINE) for indent, block in blocks]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_field_is_told(model):
+    text = (ROOT / "docs" / "specs.md").read_text()
+    names = [field.alias or name for name, field in model.model_fields.items()]
+    assert [name for name in names if not re.search(rf"\b{name}\b", text)] == []
+
+
+@pytest.mark.parametrize("text", list_blocks("README.md", "yaml"))
+def test_the_specs_in_the_readme_are_valid(text):
+    assert parse_pipeline(text, "README.md").sinks
+
+
+def test_the_readme_shows_the_demo_s_spec_as_it_is():
+    assert (ROOT / "pipelines" / "orders_bronze.yaml").read_text() in list_blocks(
+        "README.md", "yaml"
+    )
+
+
+@pytest.mark.parametrize("text", list_blocks("docs/specs.md", "python"))
+def test_the_python_in_the_docs_runs(text):
+    scope: dict = {}
+    exec(compile(text, "docs/specs.md", "exec"), scope)  # noqa: S102
+    assert scope["pipeline"].name == "numbers"
+
+
+def test_every_link_in_the_documents_leads_somewhere():
+    files = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+    links = [
+        (file, target)
+        for file in files
+        for target in re.findall(r"\]\(([^)#:]+)\)", file.read_text())
+    ]
+    assert links
+    assert [link for link in links if not (link[0].parent / link[1]).exists()] == []

@@ -1,0 +1,180 @@
+"""The demo, on a whole Airflow: scheduler, DAG processor, triggerer and API server."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import httpx
+import pytest
+from deltalake import DeltaTable
+
+ROOT = Path(__file__).resolve().parents[2]
+WATCHER = '''
+"""Waits for the second batch of bronze, as a DAG of somebody else would."""
+
+from airflow.sdk import DAG
+
+from tidegate.airflow import CheckpointSensor
+
+with DAG("watcher", schedule=None):
+    CheckpointSensor(
+        task_id="wait", checkpoint="{checkpoint}", batch_at_least=1, poke_interval=1
+    )
+'''
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.airflow,
+    pytest.mark.spark,
+    pytest.mark.timeout(1200),
+    pytest.mark.xdist_group("airflow"),
+]
+
+
+class Home:
+    """A clone of the project in a temporary folder, with the commands that make runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.data = folder / "var" / "data"
+        for name in ("dags", "jobs", "pipelines"):
+            shutil.copytree(ROOT / name, folder / name)
+        (folder / "jars").symlink_to(ROOT / "jars")
+        checkpoint = folder / "var/state/orders_bronze/checkpoint"
+        (folder / "dags" / "watcher.py").write_text(WATCHER.format(checkpoint=checkpoint))
+        inherited = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("AIRFLOW", "TIDEGATE"))
+        }
+        self.environment = inherited | {
+            "TIDEGATE_HOME": str(folder),
+            "PYTHONPATH": str(ROOT),
+            "COLUMNS": "160",
+        }
+
+    def run(self, module: str) -> str:
+        result = subprocess.run(
+            [sys.executable, "-m", module],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=900,
+        )
+        assert result.returncode == 0, result.stdout + result.stderr
+        return result.stdout
+
+    def count_landed(self) -> tuple[int, dict[int, Decimal]]:
+        """Count what landed, by nothing but json: lines, and valid orders with their amounts."""
+        lines = 0
+        orders: dict[int, Decimal] = {}
+        for file in sorted((self.data / "landing" / "orders").glob("*.json")):
+            for line in file.read_text().splitlines():
+                lines += 1
+                try:
+                    order = json.loads(line, parse_float=Decimal)
+                except ValueError:
+                    continue
+                if order["quantity"] > 0:
+                    amount = order["quantity"] * Decimal(order["unit_price"])
+                    orders.setdefault(order["order_id"], amount)
+        return lines, orders
+
+    def read_table(self, table: str) -> list[dict]:
+        """Read a table by delta-rs, which shares no code with Spark."""
+        return DeltaTable(str(self.data / table)).to_pyarrow_table().to_pylist()
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory) -> Iterator[Home]:
+    home = Home(tmp_path_factory.mktemp("home"))
+    try:
+        home.run("demo.up")
+        yield home
+    finally:
+        home.run("demo.down")
+
+
+@pytest.fixture(scope="module")
+def api(home) -> httpx.Client:
+    url = json.loads((home.folder / "var/airflow/stack.json").read_text())["url"]
+    return httpx.Client(base_url=f"{url}/api/v2", timeout=30)
+
+
+def await_state(api: httpx.Client, run_id: str, states: set[str], timeout_seconds: float) -> str:
+    import time
+
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        task = api.get(f"/dags/watcher/dagRuns/{run_id}/taskInstances/wait").json()
+        if task["state"] in states:
+            return task["state"]
+        assert time.monotonic() < deadline, task
+        time.sleep(0.5)
+
+
+def check_tables(home: Home) -> None:
+    lines, orders = home.count_landed()
+    assert len(home.read_table("bronze/orders")) == lines
+    silver = home.read_table("silver/orders")
+    assert sorted(row["order_id"] for row in silver) == sorted(orders)
+    gold = home.read_table("gold/sales")
+    assert {row["order_id"] for row in gold} == set(orders)
+    assert len(gold) == len(orders)
+    assert all(row["country"] for row in gold)
+
+
+def states(output: str) -> dict[str, str]:
+    rows = [line.split("│") for line in output.splitlines() if line.startswith("│ orders_")]
+    return {row[1].strip(): row[2].strip() for row in rows}
+
+
+def test_the_medallion_runs_idles_and_goes_on(home, api):
+    run = api.post("/dags/watcher/dagRuns", json={"logical_date": None}).json()
+    assert await_state(api, run["dag_run_id"], {"deferred"}, 120) == "deferred"
+
+    output = home.run("demo.run")
+    assert states(output) == dict.fromkeys(
+        ("orders_bronze", "orders_silver", "orders_gold"), "committed"
+    )
+    assert "3 runs, 2 of them started by asset events, 3 JVMs started" in output
+    check_tables(home)
+    assert await_state(api, run["dag_run_id"], {"success", "failed"}, 60) == "success"
+
+    output = home.run("demo.run")
+    assert set(states(output).values()) == {"idle"}
+    assert "no JVMs started" in output
+
+    before = len(home.read_table("bronze/orders"))
+    home.run("demo.data")
+    output = home.run("demo.run")
+    assert set(states(output).values()) == {"committed"}
+    lines, _ = home.count_landed()
+    assert f"{lines - before:,}" in output
+    check_tables(home)
+
+
+def test_a_broken_spec_shows_in_airflow_and_the_others_still_load(home, api):
+    import time
+
+    bad = home.folder / "pipelines" / "bad.yaml"
+    bad.write_text("name: bad\nsauce: {}\n")
+    try:
+        deadline = time.monotonic() + 120
+        while not (errors := api.get("/importErrors").json()["import_errors"]):
+            assert time.monotonic() < deadline
+            time.sleep(1)
+        [error] = errors
+        assert error["filename"] == "spec_errors.py"
+        assert "sauce (line 2): unknown key" in error["stack_trace"]
+        dags = {dag["dag_id"]: dag for dag in api.get("/dags").json()["dags"]}
+        assert {"orders_bronze", "orders_silver", "orders_gold"} <= set(dags)
+        assert not any(dag["has_import_errors"] for dag in dags.values())
+    finally:
+        bad.unlink()

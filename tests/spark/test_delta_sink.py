@@ -1,0 +1,69 @@
+"""The Delta sink: laid out as asked, each batch once."""
+
+import pytest
+
+from tidegate.core.checkpoint.log import read_query_id
+from tidegate.core.deltalog import DeltaLog
+from tidegate.core.errors import SinkError
+
+RATE = {"type": "rate", "rows_per_batch": 4}
+
+
+def describe(spark, settings) -> dict:
+    location = settings.locate_url("out")
+    return spark.sql(f"DESCRIBE DETAIL delta.`{location}`").first().asDict()
+
+
+@pytest.mark.parametrize(
+    ("sink", "detail"),
+    [
+        ({"partition_by": ["value"]}, ("partitionColumns", ["value"])),
+        ({"cluster_by": ["value"]}, ("clusteringColumns", ["value"])),
+        ({}, ("partitionColumns", [])),
+    ],
+)
+def test_a_missing_table_is_created_as_laid_out(
+    runs, spark, settings, pipeline_of, rows_of, sink, detail
+):
+    runs.run(pipeline_of(RATE, sink=sink))
+    key, expected = detail
+    assert list(describe(spark, settings)[key]) == expected
+    assert rows_of("out", "value") == [(0,), (1,), (2,), (3,)]
+
+
+def test_the_transaction_pair_is_in_the_commit_that_holds_the_rows(runs, pipeline_of, settings):
+    runs.run(pipeline_of(RATE))
+    run = runs.run(pipeline_of(RATE))
+    query_id = read_query_id(settings.checkpoint_of("p"))
+    log = DeltaLog(settings.locate("out"))
+    version = run.versions["main"]
+    assert log.read_commit(version).transactions == {f"{query_id}:main": 1}
+    assert log.find_transaction(version, f"{query_id}:main") == 1
+    assert log.read_commit(version).rows == 4
+
+
+def test_another_writer_between_batches_does_not_confuse_the_record(
+    runs, spark, pipeline_of, settings
+):
+    runs.run(pipeline_of(RATE))
+    location = settings.locate_url("out")
+    spark.sql(f"INSERT INTO delta.`{location}` VALUES (current_timestamp(), 99)")
+    run = runs.run(pipeline_of(RATE))
+    assert run.output_rows == 4
+
+
+def test_a_layout_by_a_column_that_is_not_there_is_refused(runs, pipeline_of, settings):
+    with pytest.raises(SinkError, match=r"laid out by day.*Choose out of timestamp, value"):
+        runs.run(pipeline_of(RATE, sink={"partition_by": ["day"]}))
+    assert not settings.locate("out").exists()
+
+
+def test_a_fresh_checkpoint_writes_again_rather_than_losing_rows(
+    runs, pipeline_of, settings, rows_of
+):
+    import shutil
+
+    runs.run(pipeline_of(RATE))
+    shutil.rmtree(str(settings.checkpoint_of("p")))
+    runs.run(pipeline_of(RATE))
+    assert rows_of("out", "value") == sorted([(value,) for value in range(4)] * 2)

@@ -1,0 +1,280 @@
+"""Every source, read by Spark and planned without it: the two must agree."""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tidegate.core.deltalog import DeltaLog
+from tidegate.core.ledger import Decision
+
+
+@pytest.fixture
+def landing(settings) -> Path:
+    folder = Path(settings.data) / "landing"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def files(file_format: str, **fields) -> dict:
+    limit = {} if "max_bytes_per_trigger" in fields else {"max_files_per_trigger": 3}
+    base = {"type": "files", "path": "landing", "format": file_format, "provenance": False}
+    return base | limit | fields
+
+
+@pytest.mark.parametrize("file_format", ["json", "csv", "parquet", "orc", "avro"])
+def test_structured_formats_are_streamed(runs, spark, pipeline_of, landing, rows_of, file_format):
+    frame = spark.createDataFrame([(1, "a"), (2, "b")], "id long, name string").coalesce(1)
+    frame.write.format(file_format).mode("append").save(str(landing))
+    pipeline = pipeline_of(files(file_format, schema="id long, name string"))
+    runs.run(pipeline)
+    assert rows_of("out", "id", "name") == [(1, "a"), (2, "b")]
+    assert runs.plan(pipeline).decision is Decision.IDLE
+
+
+def test_text_lines_are_streamed(runs, pipeline_of, landing, rows_of):
+    (landing / "a.txt").write_text("one\ntwo\n")
+    runs.run(pipeline_of(files("text")))
+    assert rows_of("out", "value") == [("one",), ("two",)]
+
+
+def test_whole_files_are_streamed(runs, pipeline_of, landing, rows_of):
+    (landing / "a.bin").write_bytes(b"\x00\xff")
+    runs.run(pipeline_of(files("binaryFile")))
+    assert rows_of("out", "length", "content") == [(2, bytearray(b"\x00\xff"))]
+
+
+def test_csv_takes_the_options_of_its_format(runs, pipeline_of, landing, rows_of):
+    (landing / "a.csv").write_text("id;name\n1;a\n")
+    options = {"header": True, "sep": ";"}
+    runs.run(pipeline_of(files("csv", schema="id long, name string", options=options)))
+    assert rows_of("out", "id", "name") == [(1, "a")]
+
+
+@pytest.mark.parametrize(
+    ("malformed", "expected"), [("drop", [(1,)]), ("keep", [(1,), (None,)]), ("fail", None)]
+)
+def test_malformed_records_go_where_the_spec_says(
+    runs, pipeline_of, landing, settings, spark, malformed, expected
+):
+    (landing / "a.json").write_text('{"id": 1}\n{"id": \n')
+    pipeline = pipeline_of(files("json", schema="id long", malformed=malformed))
+    if expected is None:
+        with pytest.raises(Exception, match="MALFORMED_RECORD_IN_PARSING"):
+            runs.run(pipeline)
+        return
+    runs.run(pipeline)
+    frame = spark.read.format("delta").load(settings.locate_url("out")).select("id")
+    assert {tuple(row) for row in frame.collect()} == set(expected)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, ["top.json"]),
+        ({"recursive": True}, ["deep.json", "other.txt", "top.json"]),
+        ({"recursive": True, "glob": "*.json"}, ["deep.json", "top.json"]),
+        ({"recursive": True, "glob": "{deep,other}.*"}, ["deep.json", "other.txt"]),
+        ({"recursive": True, "glob": "[^d]*.json"}, ["top.json"]),
+    ],
+)
+def test_plan_and_spark_see_the_same_files(runs, pipeline_of, landing, rows_of, fields, expected):
+    for name in ("top.json", "sub/deep.json", "sub/other.txt", "_hidden.json", ".dot", "_t/x.json"):
+        (landing / name).parent.mkdir(exist_ok=True)
+        (landing / name).write_text('{"id": 1}\n')
+    pipeline = pipeline_of(files("json", schema="id long", **fields) | {"provenance": True})
+    run = runs.run(pipeline)
+    assert sorted(Path(path).name for path in run.plan.target.paths) == expected
+    assert [Path(file).name for (file,) in rows_of("out", "_file")] == expected
+    assert runs.plan(pipeline).decision is Decision.IDLE
+
+
+def test_partition_folders_are_columns(runs, pipeline_of, landing, rows_of):
+    (landing / "day=2026-01-01").mkdir()
+    (landing / "day=2026-01-01" / "a.json").write_text('{"id": 1}\n')
+    pipeline = pipeline_of(files("json", schema="id long, day string"))
+    runs.run(pipeline)
+    assert rows_of("out", "id", "day") == [(1, "2026-01-01")]
+    assert runs.plan(pipeline).decision is Decision.IDLE
+
+
+def test_awkward_file_names_are_read_and_covered(runs, pipeline_of, landing, rows_of):
+    names = ["a b.json", "per%20cent.json", "hash#1.json", "ünï.json", "plus+.json", "q?.json"]
+    for number, name in enumerate(names):
+        (landing / name).write_text(f'{{"id": {number}}}\n')
+    pipeline = pipeline_of(files("json", schema="id long"))
+    runs.run(pipeline)
+    assert rows_of("out", "id") == [(number,) for number in range(len(names))]
+    assert runs.plan(pipeline).decision is Decision.IDLE
+
+
+def test_bytes_bound_a_batch(runs, pipeline_of, landing):
+    for number in range(4):
+        (landing / f"{number}.json").write_text('{"id": 1}\n')
+    run = runs.run(pipeline_of(files("json", schema="id long", max_bytes_per_trigger=20)))
+    assert [batch.input_rows for batch in run.batches] == [2, 2]
+
+
+def test_a_file_older_than_max_file_age_is_never_read_and_the_plan_says_so(
+    runs, pipeline_of, landing, rows_of
+):
+    pipeline = pipeline_of(files("json", schema="id long", max_file_age="1d"))
+    (landing / "new.json").write_text('{"id": 1}\n')
+    runs.run(pipeline)
+    (landing / "late.json").write_text('{"id": 2}\n')
+    (landing / "old.json").write_text('{"id": 3}\n')
+    now = (landing / "new.json").stat().st_mtime
+    os.utime(landing / "late.json", (now - 3600, now - 3600))
+    os.utime(landing / "old.json", (now - 2 * 86400, now - 2 * 86400))
+    runs.run(pipeline)
+    assert rows_of("out", "id") == [(1,), (2,)]
+    plan = runs.plan(pipeline)
+    assert plan.decision is Decision.IDLE
+    assert "1 files are older than max_file_age" in plan.reason
+
+
+def test_an_overwritten_file_is_not_read_again(runs, pipeline_of, landing, rows_of):
+    pipeline = pipeline_of(files("json", schema="id long"))
+    (landing / "a.json").write_text('{"id": 1}\n')
+    runs.run(pipeline)
+    (landing / "a.json").write_text('{"id": 2}\n')
+    assert runs.plan(pipeline).decision is Decision.IDLE
+    assert rows_of("out", "id") == [(1,)]
+
+
+@pytest.mark.parametrize("cleaning", ["archive", "delete"])
+def test_read_files_are_cleaned_up(runs, pipeline_of, landing, rows_of, settings, cleaning):
+    archive = {"archive_path": "archive"} if cleaning == "archive" else {}
+    pipeline = pipeline_of(files("json", schema="id long", clean_source=cleaning, **archive))
+    for number in (1, 2, 3):
+        (landing / f"{number}.json").write_text(f'{{"id": {number}}}\n')
+        runs.run(pipeline)
+    assert rows_of("out", "id") == [(1,), (2,), (3,)]
+    # Spark cleans a batch's files once a later batch is committed.
+    remaining = sorted(path.name for path in landing.iterdir())
+    assert "1.json" not in remaining
+    archived = {path.name for path in Path(settings.data).glob("archive/**/*.json")}
+    assert ("1.json" in archived) == (cleaning == "archive")
+    assert runs.plan(pipeline).decision is Decision.IDLE
+
+
+def test_ten_batches_and_more_are_read_from_the_compacted_log(runs, pipeline_of, landing, settings):
+    for number in range(23):
+        (landing / f"{number}.json").write_text('{"id": 1}\n')
+    source = files("json", schema="id long", max_files_per_trigger=1)
+    pipeline = pipeline_of(source)
+    run = runs.run(pipeline)
+    assert len(run.batches) == 23
+    assert (settings.checkpoint_of("p") / "sources" / "0" / "19.compact").exists()
+    assert runs.plan(pipeline).decision is Decision.IDLE
+
+
+@pytest.fixture
+def table(spark, settings):
+    """A Delta table with versions 0 (created), 1 and 2 (a row each)."""
+    location = settings.locate_url("in")
+    spark.sql(
+        f"CREATE TABLE delta.`{location}` (id long) USING delta "
+        "TBLPROPERTIES (delta.enableChangeDataFeed = true)"
+    )
+    for number in (1, 2):
+        spark.sql(f"INSERT INTO delta.`{location}` VALUES ({number})")
+    return location
+
+
+def delta(**fields) -> dict:
+    return {"type": "delta", "table": "in", "max_files_per_trigger": 1} | fields
+
+
+def test_a_table_is_streamed_and_then_idle_until_it_grows(runs, pipeline_of, spark, table, rows_of):
+    pipeline = pipeline_of(delta())
+    run = runs.run(pipeline)
+    assert rows_of("out", "id") == [(1,), (2,)]
+    assert run.plan.target.version == 2
+    assert runs.plan(pipeline).decision is Decision.IDLE
+    spark.sql(f"INSERT INTO delta.`{table}` VALUES (3)")
+    runs.run(pipeline)
+    assert rows_of("out", "id") == [(1,), (2,), (3,)]
+
+
+def test_an_empty_table_is_reached_too(runs, pipeline_of, spark, settings, rows_of):
+    spark.sql(f"CREATE TABLE delta.`{settings.locate_url('in')}` (id long) USING delta")
+    pipeline = pipeline_of(delta())
+    runs.run(pipeline)
+    assert rows_of("out") == []
+    assert runs.plan(pipeline).decision is Decision.IDLE
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["OPTIMIZE delta.`{0}`", "ALTER TABLE delta.`{0}` SET TBLPROPERTIES ('a.b' = 'c')"],
+)
+def test_a_version_without_rows_is_reached(runs, pipeline_of, spark, table, rows_of, change):
+    pipeline = pipeline_of(delta())
+    runs.run(pipeline)
+    spark.sql(change.format(table))
+    runs.run(pipeline)
+    assert rows_of("out", "id") == [(1,), (2,)]
+    assert runs.plan(pipeline).decision is Decision.IDLE
+
+
+def test_the_first_run_starts_at_a_version(runs, pipeline_of, table, rows_of):
+    runs.run(pipeline_of(delta(starting_version=2)))
+    assert rows_of("out", "id") == [(2,)]
+
+
+def test_a_starting_version_that_is_not_there_yet_is_idle(runs, pipeline_of, table):
+    plan = runs.plan(pipeline_of(delta(starting_version=3)))
+    assert plan.decision is Decision.IDLE
+    assert "starting_version 3 is not there yet; newest is 2" in plan.reason
+
+
+def test_the_first_run_starts_at_a_moment(runs, pipeline_of, table, settings, rows_of):
+    committed = DeltaLog(settings.locate("in")).read_commit(2).timestamp_ms
+    moment = datetime.fromtimestamp(committed / 1000, UTC)
+    runs.run(pipeline_of(delta(starting_timestamp=moment)))
+    assert rows_of("out", "id") == [(2,)]
+
+
+def test_a_moment_that_has_not_come_is_idle(runs, pipeline_of, table):
+    pipeline = pipeline_of(delta(starting_timestamp="2099-01-01T00:00:00Z"))
+    assert runs.plan(pipeline).decision is Decision.IDLE
+
+
+def test_changes_are_streamed_as_changes(runs, pipeline_of, spark, table, rows_of):
+    spark.sql(f"DELETE FROM delta.`{table}` WHERE id = 1")
+    runs.run(pipeline_of(delta(starting_version=1, change_data_feed=True)))
+    expected = [(1, "delete"), (1, "insert"), (2, "insert")]
+    assert rows_of("out", "id", "_change_type") == expected
+
+
+def test_a_deleted_row_fails_the_stream_unless_change_commits_are_skipped(
+    runs, pipeline_of, spark, table, rows_of
+):
+    strict, lenient = pipeline_of(delta()), pipeline_of(delta(skip_change_commits=True))
+    runs.run(strict)
+    spark.sql(f"DELETE FROM delta.`{table}` WHERE id = 1")
+    with pytest.raises(Exception, match="DELTA_SOURCE"):
+        runs.run(strict)
+    runs.run(lenient)
+    assert rows_of("out", "id") == [(1,), (2,)]
+
+
+def test_a_table_created_anew_is_blocked_in_words(runs, pipeline_of, spark, table, settings):
+    import shutil
+
+    pipeline = pipeline_of(delta())
+    runs.run(pipeline)
+    shutil.rmtree(str(settings.locate("in")))
+    spark.sql(f"CREATE TABLE delta.`{table}` (id long) USING delta")
+    plan = runs.plan(pipeline)
+    assert plan.decision is Decision.BLOCKED
+    assert "deleted and created anew" in plan.reason
+
+
+def test_a_rate_source_gives_the_same_number_each_run(runs, pipeline_of, rows_of):
+    pipeline = pipeline_of({"type": "rate", "rows_per_batch": 7})
+    runs.run(pipeline)
+    runs.run(pipeline)
+    assert rows_of("out", "value") == [(value,) for value in range(14)]
