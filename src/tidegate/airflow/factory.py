@@ -30,9 +30,9 @@ def build_dags(home: Path) -> dict[str, DAG]:
     except SpecError:
         specs = []  # shown by raise_spec_errors
     return {
-        spec.pipeline.name: build_dag(spec.pipeline, settings, spec.text)
+        spec.name: build_dag(spec.require(), settings, spec.text)
         for spec in specs
-        if spec.pipeline
+        if not spec.error
     }
 
 

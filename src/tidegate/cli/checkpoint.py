@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from tidegate.core.checkpoint.log import require_checkpoint
 from tidegate.core.checkpoint.position import describe_position
@@ -41,15 +42,13 @@ def show(
 
 
 def _describe(progress: Progress) -> dict[str, Any]:
-    described = asdict(progress)
-    if progress.problem is None:
-        del described["problem"]
-    return described
+    optional = ("problem", "obstacle")
+    return {k: v for k, v in asdict(progress).items() if v is not None or k not in optional}
 
 
 def _print_tables(path: str, progress: Progress) -> None:
     console = Console()
-    facts = Table(show_header=False, title=path, title_justify="left")
+    facts = Table(show_header=False, title=Text(path), title_justify="left")
     facts.add_column(no_wrap=True)
     facts.add_column(overflow="fold")
     for name, value in (
@@ -59,16 +58,17 @@ def _print_tables(path: str, progress: Progress) -> None:
         ("planned batch", progress.planned_batch),
         ("watermark", _format_time(progress.watermark_ms)),
         ("problem", progress.problem),
+        ("obstacle", progress.obstacle),
     ):
-        if value is not None or name != "problem":
-            facts.add_row(name, "-" if value is None else str(value))
+        if value is not None or name not in {"problem", "obstacle"}:
+            facts.add_row(name, Text("-" if value is None else str(value)))
     console.print(facts)
     if not progress.sources:
         return
     sources = Table("source", "kind", "committed", "planned")
     for source in progress.sources:
         positions = (describe_position(source.committed), describe_position(source.planned))
-        sources.add_row(source.source, source.kind, *positions)
+        sources.add_row(*map(Text, (source.source, source.kind, *positions)))
     console.print(sources)
 
 

@@ -10,10 +10,17 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from tidegate.core.settings import Settings
 from tidegate.core.spec.loader import load_specs
-from tidegate.core.status import UNHEALTHY, PipelineStatus, RunState, read_status
+from tidegate.core.status import (
+    UNHEALTHY,
+    PipelineStatus,
+    RunState,
+    order_by_flow,
+    read_status,
+)
 
 _COLOURS = {RunState.COMMITTED: "green", RunState.IDLE: "cyan", RunState.RUNNING: "yellow"}
 
@@ -22,7 +29,8 @@ def status(*, as_json: Annotated[bool, typer.Option("--json", help="Print JSON."
     """Show where every pipeline stands."""
     settings = Settings.from_environment()
     specs = load_specs(settings.pipelines)
-    rows = [read_status(spec.pipeline, settings) for spec in specs if spec.pipeline]
+    pipelines = order_by_flow([spec.require() for spec in specs if not spec.error])
+    rows = [read_status(pipeline, settings) for pipeline in pipelines]
     broken = [spec.error for spec in specs if spec.error]
     if as_json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
@@ -54,7 +62,7 @@ def render_status(rows: Iterable[PipelineStatus], title: str | None = None) -> T
             f"[{colour}]{row.state}[/]",
             str(row.batches),
             f"{row.rows:,}",
-            row.committed,
+            Text(row.committed),
             version,
             f"{row.seconds:.1f}",
         )

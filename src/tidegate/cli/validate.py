@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from tidegate.core.function import load_function
 from tidegate.core.settings import Settings
 from tidegate.core.spec.export import export_schema
 from tidegate.core.spec.loader import LoadedSpec, load_specs
+from tidegate.core.spec.mistake import spell_place
 from tidegate.core.spec.transform import PythonStep
 from tidegate.core.storage import open_path, write_text
 
@@ -25,10 +27,10 @@ def validate(
     specs = load_specs(folder or Settings.from_environment().pipelines)
     mistaken = 0
     for spec in specs:
-        error = spec.error or _check_transforms(spec)
-        mistaken += error is not None
-        print(error or f"{spec.file}: ok")
-    print(f"{len(specs)} specs, {mistaken} with mistakes")
+        problems = (*(spec.error.problems if spec.error else ()), *_check_transforms(spec))
+        mistaken += bool(problems)
+        print(SpecError(str(spec.file), problems) if problems else f"{spec.file}: ok")
+    print(f"{len(specs)} spec{'s' * (len(specs) != 1)}, {mistaken} with mistakes")
     if not specs:
         print("There is nothing to validate: put specs named *.yaml into the folder.")
     raise typer.Exit(1 if mistaken or not specs else 0)
@@ -44,12 +46,10 @@ def schema(
         write_text(open_path(output), export_schema())
 
 
-def _check_transforms(spec: LoadedSpec) -> SpecError | None:
-    problems = []
-    for number, step in enumerate(spec.require().transform):
+def _check_transforms(spec: LoadedSpec) -> Iterator[str]:
+    for number, step in enumerate(spec.pipeline.transform if spec.pipeline else ()):
         if isinstance(step, PythonStep):
             try:
                 load_function(step.python, spec.file.parent)
             except TransformError as error:
-                problems.append(f"transform[{number}].python: {error}")
-    return SpecError(str(spec.file), tuple(problems)) if problems else None
+                yield f"{spell_place(('transform', number, 'python'), spec.text)}: {error}"

@@ -11,6 +11,7 @@ from pydantic import Field, TypeAdapter
 from upath import UPath
 
 from tidegate.core.checkpoint.progress import Progress, State, read_progress
+from tidegate.core.errors import CheckpointError
 from tidegate.core.ledger import Ledger, Outcome, Run
 from tidegate.core.target import Target, find_shortfall
 
@@ -98,21 +99,34 @@ def parse_conditions(value: Any) -> list[Condition]:
 
 def judge(checkpoint: UPath, conditions: list[Condition]) -> Judgement:
     """Judge all conditions on one reading of a checkpoint."""
+    # The ledger first: a job that commits and ends in between must not look as if it ended short.
+    runs = {
+        condition: Ledger.beside(checkpoint.parent).read_run(condition.run_id)
+        for condition in conditions
+        if isinstance(condition, RunReached)
+    }
     progress = read_progress(checkpoint)
     if not progress.is_readable:
         return Judgement(Verdict.FAILED, progress.problem or "unreadable", progress)
-    for condition in conditions:
-        verdict, reason = _judge_one(condition, progress, checkpoint)
-        if verdict is not Verdict.REACHED:
-            return Judgement(verdict, reason, progress)
+    try:
+        for condition in conditions:
+            verdict, reason = (
+                _judge_run(runs[condition], progress, checkpoint)
+                if isinstance(condition, RunReached)
+                else _judge_condition(condition, progress, checkpoint)
+            )
+            if verdict is not Verdict.REACHED:
+                return Judgement(verdict, reason, progress)
+    except CheckpointError as error:
+        return Judgement(Verdict.FAILED, str(error), progress)
     return Judgement(Verdict.REACHED, "all conditions hold", progress)
 
 
-def _judge_one(condition: Condition, progress: Progress, checkpoint: UPath) -> tuple[Verdict, str]:
-    if isinstance(condition, RunReached):
-        return _judge_run(condition, progress, checkpoint)
-    shortfall = _find_unmet(condition, progress, checkpoint)
-    return (Verdict.WAITING, shortfall) if shortfall else (Verdict.REACHED, "")
+def _judge_condition(
+    condition: Condition, progress: Progress, checkpoint: UPath
+) -> tuple[Verdict, str]:
+    unmet = _find_unmet(condition, progress, checkpoint)
+    return (Verdict.WAITING, unmet) if unmet else (Verdict.REACHED, "")
 
 
 def _find_unmet(condition: Condition, progress: Progress, checkpoint: UPath) -> str | None:
@@ -150,14 +164,16 @@ def _find_commit_age(progress: Progress, checkpoint: UPath) -> float | None:
     if progress.committed_batch is None:
         return None
     commit = checkpoint / "commits" / str(progress.committed_batch)
-    return datetime.now(UTC).timestamp() - commit.stat().st_mtime
+    written = commit.fs.modified(commit.path)
+    is_aware = written.tzinfo is not None
+    age = datetime.now(UTC) - (written if is_aware else written.replace(tzinfo=UTC))
+    return float(age.total_seconds())
 
 
-def _judge_run(condition: RunReached, progress: Progress, checkpoint: UPath) -> tuple[Verdict, str]:
-    run = Ledger.beside(checkpoint.parent).read_run(condition.run_id)
-    replaced = _find_replacement(run, progress)
-    if replaced:
-        return Verdict.FAILED, replaced
+def _judge_run(run: Run, progress: Progress, checkpoint: UPath) -> tuple[Verdict, str]:
+    contradiction = _find_replacement(run, progress) or _find_disagreement(run, progress)
+    if contradiction:
+        return Verdict.FAILED, contradiction
     if run.plan.target is None:
         return Verdict.FAILED, f"The run was planned as {run.plan.decision}: {run.plan.reason}."
     shortfall = find_shortfall(run.plan.target, progress, checkpoint)
@@ -176,11 +192,27 @@ def _judge_run(condition: RunReached, progress: Progress, checkpoint: UPath) -> 
 def _find_replacement(run: Run, progress: Progress) -> str | None:
     baseline = run.plan.baseline
     is_other = baseline.query_id is not None and progress.query_id != baseline.query_id
-    is_behind = (progress.committed_batch or 0) < (baseline.committed_batch or 0)
-    if not is_other and not is_behind:
+    if not is_other and _rank(progress.committed_batch) >= _rank(baseline.committed_batch):
         return None
     return (
         f"The checkpoint was replaced since the run was planned: it was query "
         f"{baseline.query_id} at batch {baseline.committed_batch}, it is {progress.query_id} at "
         f"{progress.committed_batch}. Find out who did so, then start a new run."
     )
+
+
+def _find_disagreement(run: Run, progress: Progress) -> str | None:
+    """Find a commit log that says other than what the driver saw when it committed."""
+    recorded = [b for b in run.batches if b.batch_id == progress.committed_batch]
+    committed = [source.committed for source in progress.sources]
+    if not recorded or [source["endOffset"] for source in recorded[0].sources] == committed:
+        return None
+    return (
+        f"offsets/{progress.committed_batch} is not what the driver committed: it says "
+        f"{committed}, the ledger {[source['endOffset'] for source in recorded[0].sources]}. "
+        "Restore the checkpoint from a backup."
+    )
+
+
+def _rank(batch_id: int | None) -> int:
+    return -1 if batch_id is None else batch_id

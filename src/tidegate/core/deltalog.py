@@ -23,6 +23,8 @@ class TableCommit:
     timestamp_ms: int
     rows: int | None
     transactions: dict[str, int]
+    change_files: int
+    """How many files of recorded changes (the change data feed) it has."""
 
 
 class DeltaLog:
@@ -81,10 +83,15 @@ class DeltaLog:
                 for action in actions
                 if "txn" in action
             },
+            change_files=sum("cdc" in action for action in actions),
         )
 
     def _read_checksum(self, version: int) -> dict[str, Any]:
-        return read_json(self._folder / f"{version:020}.crc") or {}
+        try:
+            checksum = read_json(self._folder / f"{version:020}.crc")
+        except ValueError:
+            return {}  # cut off while it was written; Delta itself passes over such a file
+        return checksum if isinstance(checksum, dict) else {}
 
     def _load(self, version: int) -> Any:
         # Only for tables whose writer leaves no checksum files.

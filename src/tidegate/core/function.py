@@ -18,7 +18,7 @@ def load_function(reference: str, folder: Path) -> Callable[..., Any]:
     module_name, _, function_name = reference.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise TransformError(
             f"The transform {reference} cannot be imported: {type(error).__name__}: {error}.",
             remedy=f"Check that {module_name.replace('.', '/')}.py is below {folder} and imports.",

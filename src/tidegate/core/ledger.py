@@ -1,9 +1,9 @@
 """The run ledger: what each run was to reach, what it did, in plain files beside the checkpoint.
 
-    runs/latest.json                 which run was planned last
-    runs/<run>/plan.json             written by plan
-    runs/<run>/attempt.json          written by the driver: when it began, how it ended
-    runs/<run>/batches/<batch>.json  written by the driver after each commit
+    runs/latest.json                    which run was planned last
+    runs/run=<id>/plan.json             written by plan
+    runs/run=<id>/attempt.json          written by the driver: when it began, how it ended
+    runs/run=<id>/batches/<batch>.json  written by the driver after each commit
 
 Every file has one writer and is written whole, so that no lock and no database is needed.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
@@ -24,6 +25,7 @@ from tidegate.core.storage import list_names, read_json, write_json
 from tidegate.core.target import Target
 
 T = TypeVar("T")
+_LONGEST_NAME = 200
 
 
 class Decision(StrEnum):
@@ -95,6 +97,13 @@ class SinkRecord:
 
 
 @dataclass(frozen=True)
+class Latest:
+    """Which run was planned last."""
+
+    run_id: str
+
+
+@dataclass(frozen=True)
 class Run:
     """All that the ledger knows of a run."""
 
@@ -119,9 +128,8 @@ class Run:
         if self.attempt:
             ends.append(self.attempt.ended_at or self.attempt.started_at)
         began = datetime.fromisoformat(self.plan.planned_at)
-        return (
-            max((datetime.fromisoformat(e) - began).total_seconds() for e in ends) if ends else 0.0
-        )
+        spans = ((datetime.fromisoformat(end) - began).total_seconds() for end in ends)
+        return max([0.0, *spans])
 
     @property
     def versions(self) -> dict[str, int]:
@@ -137,6 +145,7 @@ class Run:
 _PLAN: TypeAdapter[Plan] = TypeAdapter(Plan)
 _ATTEMPT: TypeAdapter[Attempt] = TypeAdapter(Attempt)
 _BATCH: TypeAdapter[BatchRecord] = TypeAdapter(BatchRecord)
+_LATEST: TypeAdapter[Latest] = TypeAdapter(Latest)
 
 
 @dataclass(frozen=True)
@@ -155,9 +164,9 @@ class Ledger:
         file = self._folder_of(plan.run_id) / "plan.json"
         previous = self._read(_PLAN, file)
         if previous and previous.decision is Decision.RUN:
-            plan = replace(plan, baseline=previous.baseline)
+            plan = replace(plan, baseline=previous.baseline, planned_at=previous.planned_at)
         write_json(file, _PLAN.dump_python(plan, mode="json"))
-        write_json(self.folder / "latest.json", {"run_id": plan.run_id})
+        write_json(self.folder / "latest.json", asdict(Latest(plan.run_id)))
         return plan
 
     def record_attempt(self, run_id: str, attempt: Attempt) -> None:
@@ -189,11 +198,16 @@ class Ledger:
 
     def find_latest(self) -> Run | None:
         """Read the run that was planned last."""
-        latest = read_json(self.folder / "latest.json")
-        return self.read_run(latest["run_id"]) if latest else None
+        latest = self._read(_LATEST, self.folder / "latest.json")
+        return self.read_run(latest.run_id) if latest else None
 
     def _folder_of(self, run_id: str) -> UPath:
-        return self.folder / quote(run_id, safe="+:-_.@")
+        # The prefix keeps ids such as '..' and 'latest.json' from being names of their own.
+        quoted = quote(run_id, safe="+:@")
+        if len(quoted) > _LONGEST_NAME:
+            digest = sha256(run_id.encode()).hexdigest()[:16]
+            quoted = f"{quoted[:_LONGEST_NAME]}~{digest}"
+        return self.folder / f"run={quoted}"
 
     @staticmethod
     def _read(adapter: TypeAdapter[T], file: UPath) -> T | None:

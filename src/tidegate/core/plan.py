@@ -8,15 +8,17 @@ from datetime import UTC, datetime
 from upath import UPath
 
 from tidegate.core.checkpoint.filelog import read_file_log
+from tidegate.core.checkpoint.position import SourceKind
 from tidegate.core.checkpoint.progress import Progress, State, read_progress
 from tidegate.core.deltalog import DeltaLog
-from tidegate.core.ends.files import find_backlog, list_landing
-from tidegate.core.errors import BlockedError, SourceError
+from tidegate.core.ends.files import Backlog, find_backlog, list_landing, refuse_patterns
+from tidegate.core.errors import BlockedError, CheckpointError, SourceError
 from tidegate.core.ledger import Baseline, Decision, Ledger, Plan
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.spec.sink import DeltaSink
 from tidegate.core.spec.source import DeltaSource, FilesSource, RateSource
-from tidegate.core.target import BatchTarget, DeltaTarget, FilesTarget, Target
+from tidegate.core.target import BatchTarget, DeltaTarget, FilesTarget, Target, find_shortfall
 
 _SOURCE = "0"
 
@@ -51,12 +53,53 @@ def _decide(
     pipeline: Pipeline, settings: Settings, progress: Progress, checkpoint: UPath
 ) -> tuple[Decision, Finding]:
     try:
-        if not progress.is_readable:
-            raise BlockedError(progress.problem or f"{checkpoint} cannot be judged.")
+        _check_checkpoint(pipeline, settings, progress)
         finding = _find_work(pipeline, settings, progress, checkpoint)
-    except (BlockedError, SourceError) as error:
+        finding = _include_pending(finding, progress, checkpoint)
+    except (BlockedError, CheckpointError, SourceError) as error:
         return Decision.BLOCKED, Finding(str(error))
     return (Decision.RUN if finding.target else Decision.IDLE), finding
+
+
+def _check_checkpoint(pipeline: Pipeline, settings: Settings, progress: Progress) -> None:
+    """Refuse a checkpoint from which the query could not go on, or would lose rows."""
+    if not progress.is_readable or progress.obstacle:
+        raise BlockedError(progress.problem or progress.obstacle or "")
+    kinds = [source.kind for source in progress.sources]
+    if kinds and kinds != [SourceKind(pipeline.source.type)]:
+        raise BlockedError(
+            f"The checkpoint was reading {', '.join(kinds)}, and the spec says "
+            f"{pipeline.source.type}.",
+            cause="The source of the pipeline was changed.",
+            remedy="Give the changed pipeline a new name, and so a checkpoint of its own.",
+        )
+    _check_sink(pipeline.sinks[0], settings, progress)
+
+
+def _check_sink(sink: DeltaSink, settings: Settings, progress: Progress) -> None:
+    log = DeltaLog(settings.locate(sink.table))
+    newest = log.find_version()
+    if newest is None or progress.query_id is None:
+        return
+    written = log.find_transaction(newest, f"{progress.query_id}:{sink.name}")
+    planned = -1 if progress.planned_batch is None else progress.planned_batch
+    if written is not None and written > planned:
+        raise BlockedError(
+            f"The table {log.table} holds batch {written} of this query, and the checkpoint knows "
+            f"batches up to {planned} only: the next ones would be skipped as already written.",
+            cause="The checkpoint was set back or its logs were deleted.",
+            remedy="Restore it from a backup, or delete all of it, metadata too, to read anew.",
+        )
+
+
+def _include_pending(finding: Finding, progress: Progress, checkpoint: UPath) -> Finding:
+    """Make sure that a pending batch is committed, even if its data was committed before."""
+    if progress.state is not State.PENDING or progress.planned_batch is None:
+        return finding
+    if finding.target and find_shortfall(finding.target, progress, checkpoint):
+        return finding
+    reason = f"batch {progress.planned_batch} is pending"
+    return Finding(reason, BatchTarget(progress.planned_batch))
 
 
 def _find_work(
@@ -66,7 +109,7 @@ def _find_work(
         case FilesSource() as source:
             return _find_new_files(source, settings, progress, checkpoint)
         case DeltaSource() as source:
-            return _find_new_versions(source, settings, progress)
+            return _find_new_versions(source, settings, progress, checkpoint)
         case RateSource():
             batch = (progress.committed_batch if progress.committed_batch is not None else -1) + 1
             return Finding("a rate source always has more", BatchTarget(batch))
@@ -75,45 +118,56 @@ def _find_work(
 def _find_new_files(
     source: FilesSource, settings: Settings, progress: Progress, checkpoint: UPath
 ) -> Finding:
-    landed = list_landing(settings.locate(source.path), source)
+    folder = settings.locate(source.path)
+    landed = list_landing(folder, source)
     committed = progress.sources[0].committed if progress.sources else None
+    committed_offset = -1 if committed is None else committed["logOffset"]
     backlog = find_backlog(
         landed,
-        read_file_log(checkpoint, _SOURCE),
-        committed_offset=-1 if committed is None else committed["logOffset"],
+        read_file_log(checkpoint, _SOURCE, up_to=committed_offset),
+        committed_offset=committed_offset,
         max_age_ms=int(source.max_file_age.total_seconds() * 1000),
     )
-    ignored = (
-        f"; {backlog.too_old:,} files are older than max_file_age and will never be read"
-        if backlog.too_old
-        else ""
-    )
+    refuse_patterns(backlog.paths, folder.path)
+    ignored = _describe_ignored(backlog)
     if not backlog.paths:
         return Finding(f"no new files among {len(landed):,}{ignored}")
     return Finding(
         f"{len(backlog.paths):,} files to read{_mention_pending(progress)}{ignored}",
-        FilesTarget(backlog.paths),
+        FilesTarget(backlog.paths, since=committed_offset),
     )
 
 
-def _find_new_versions(source: DeltaSource, settings: Settings, progress: Progress) -> Finding:
+def _describe_ignored(backlog: Backlog) -> str:
+    told = {
+        "older than max_file_age and will never be read": backlog.too_old,
+        "overwritten after they were read and will not be read again": backlog.overwritten,
+    }
+    return "".join(f"; {count:,} files are {what}" for what, count in told.items() if count)
+
+
+def _find_new_versions(
+    source: DeltaSource, settings: Settings, progress: Progress, checkpoint: UPath
+) -> Finding:
     log = DeltaLog(settings.locate(source.table))
     newest = log.require_version()
     position = progress.sources[0].committed if progress.sources else None
     if position is None:
         not_yet = _find_start_ahead(source, log, newest)
-        return Finding(not_yet) if not_yet else _read_up_to(newest, progress)
-    _check_same_table(log, newest, position["reservoirId"])
-    is_read = position["reservoirVersion"] > newest and not position.get("isStartingVersion")
-    if is_read and progress.state is not State.PENDING:
+        if not_yet:
+            return Finding(not_yet)
+    else:
+        _check_same_table(log, newest, position["reservoirId"])
+    target = DeltaTarget(newest, last_index=_find_last_index(source, log, newest))
+    if find_shortfall(target, progress, checkpoint) is None:
         return Finding(f"the table is read up to its newest version, {newest}")
-    return _read_up_to(newest, progress)
+    return Finding(f"the table is at version {newest}{_mention_pending(progress)}", target)
 
 
-def _read_up_to(version: int, progress: Progress) -> Finding:
-    return Finding(
-        f"the table is at version {version}{_mention_pending(progress)}", DeltaTarget(version)
-    )
+def _find_last_index(source: DeltaSource, log: DeltaLog, version: int) -> int | None:
+    # A version with recorded changes is taken whole, and the position stays at its last file.
+    changes = log.read_commit(version).change_files if source.change_data_feed else 0
+    return changes - 1 if changes else None
 
 
 def _find_start_ahead(source: DeltaSource, log: DeltaLog, newest: int) -> str | None:

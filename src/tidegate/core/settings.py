@@ -9,7 +9,7 @@ from pathlib import Path
 
 from upath import UPath
 
-from tidegate.core.storage import open_path, to_url
+from tidegate.core.storage import open_path, spell_for_spark
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class Settings:
         root = Path(env.get("TIDEGATE_HOME") or home or Path.cwd()).absolute()
         return cls(
             home=root,
-            pipelines=root / env.get("TIDEGATE_PIPELINES", "pipelines"),
-            data=_below(root, env.get("TIDEGATE_DATA", "var/data")),
-            state=_below(root, env.get("TIDEGATE_STATE", "var/state")),
-            jars=root / env.get("TIDEGATE_JARS", "jars"),
+            pipelines=root / (env.get("TIDEGATE_PIPELINES") or "pipelines"),
+            data=_below(root, env.get("TIDEGATE_DATA") or "var/data"),
+            state=_below(root, env.get("TIDEGATE_STATE") or "var/state"),
+            jars=root / (env.get("TIDEGATE_JARS") or "jars"),
         )
 
     def to_environment(self) -> dict[str, str]:
@@ -51,12 +51,15 @@ class Settings:
 
     def locate(self, path: str) -> UPath:
         """Find a landing zone or table: relative ones are below the data root."""
-        is_absolute = path.startswith("/") or ":/" in path
-        return open_path(path) if is_absolute else open_path(self.data) / path
+        return open_path(self._join(path))
 
     def locate_url(self, path: str) -> str:
         """Find a landing zone or table, as Spark spells it."""
-        return to_url(self.locate(path))
+        return spell_for_spark(self._join(path))
+
+    def _join(self, path: str) -> str:
+        is_absolute = path.startswith("/") or ":/" in path
+        return path if is_absolute else f"{self.data.rstrip('/')}/{path}"
 
     def state_of(self, pipeline: str) -> UPath:
         """Find a pipeline's state folder: its checkpoint and its run ledger."""
@@ -65,6 +68,10 @@ class Settings:
     def checkpoint_of(self, pipeline: str) -> UPath:
         """Find a pipeline's checkpoint."""
         return self.state_of(pipeline) / "checkpoint"
+
+    def checkpoint_url_of(self, pipeline: str) -> str:
+        """Find a pipeline's checkpoint, as Spark spells it."""
+        return spell_for_spark(f"{self.state.rstrip('/')}/{pipeline}/checkpoint")
 
 
 def _below(root: Path, location: str) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from tidegate.core.checkpoint.position import describe_position
 from tidegate.core.checkpoint.progress import Progress, read_progress
 from tidegate.core.deltalog import DeltaLog
+from tidegate.core.errors import LedgerError
 from tidegate.core.ledger import Decision, Ledger, Outcome, Run
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
@@ -26,9 +28,11 @@ class RunState(StrEnum):
     SHORT = "short"
     """The job ended well, but before its target."""
     COMMITTED = "committed"
+    UNKNOWN = "unknown"
+    """The ledger is broken, so that nothing can be said of the last run."""
 
 
-UNHEALTHY = frozenset({RunState.BLOCKED, RunState.FAILED, RunState.SHORT})
+UNHEALTHY = frozenset({RunState.BLOCKED, RunState.FAILED, RunState.SHORT, RunState.UNKNOWN})
 
 
 @dataclass(frozen=True)
@@ -48,11 +52,31 @@ class PipelineStatus:
     seconds: float
 
 
+def order_by_flow(pipelines: Sequence[Pipeline]) -> list[Pipeline]:
+    """Order pipelines as rows flow through them, by name where it does not matter."""
+    after = {pipeline.name: pipeline.after for pipeline in pipelines}
+    depths: dict[str, int] = {}
+
+    def measure(name: str) -> int:
+        if name not in depths:
+            # Specs that lead back to themselves are refused, so this ends.
+            depths[name] = 1 + max(
+                (measure(upstream) for upstream in after.get(name, ())), default=0
+            )
+        return depths[name]
+
+    return sorted(pipelines, key=lambda pipeline: (measure(pipeline.name), pipeline.name))
+
+
 def read_status(pipeline: Pipeline, settings: Settings) -> PipelineStatus:
     """Read where a pipeline stands from its ledger and its checkpoint."""
-    run = Ledger.beside(settings.state_of(pipeline.name)).find_latest()
     progress = read_progress(settings.checkpoint_of(pipeline.name))
-    state, reason = _tell_state(run, progress, pipeline, settings)
+    try:
+        run = Ledger.beside(settings.state_of(pipeline.name)).find_latest()
+    except LedgerError as error:
+        run, (state, reason) = None, (RunState.UNKNOWN, str(error))
+    else:
+        state, reason = _tell_state(run, progress, pipeline, settings)
     return PipelineStatus(
         pipeline=pipeline.name,
         state=state,

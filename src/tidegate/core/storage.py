@@ -10,9 +10,11 @@ from typing import Any
 
 from upath import UPath
 
+from tidegate.core.errors import SettingsError
+
 # Hadoop and fsspec name the same stores differently.
 _HADOOP_TO_FSSPEC = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "abfs"}
-_FSSPEC_TO_HADOOP = {"s3": "s3a", "gcs": "gs", "abfs": "abfss"}
+_FSSPEC_TO_HADOOP = {"s3": "s3a", "s3n": "s3a", "gcs": "gs", "abfs": "abfss"}
 
 
 def open_path(location: str | os.PathLike[str]) -> UPath:
@@ -22,7 +24,13 @@ def open_path(location: str | os.PathLike[str]) -> UPath:
     if separator:
         if scheme == "file":
             return UPath("/" + rest.lstrip("/"))
-        return UPath(f"{_HADOOP_TO_FSSPEC.get(scheme, scheme)}://{rest}")
+        try:
+            return UPath(f"{_HADOOP_TO_FSSPEC.get(scheme, scheme)}://{rest}")
+        except (ValueError, ImportError) as error:
+            raise SettingsError(
+                f"The location {text} cannot be opened: {error}.",
+                remedy="Use a local path, or a URL whose fsspec package is installed.",
+            ) from error
     if text.startswith("file:/"):
         return UPath("/" + text.removeprefix("file:").lstrip("/"))
     return UPath(Path(text).absolute())
@@ -33,13 +41,13 @@ def is_local(path: UPath) -> bool:
     return path.protocol in ("", "file", "local")
 
 
-def to_url(path: UPath) -> str:
-    """Spell a path as Spark's Hadoop file systems expect it."""
-    if is_local(path):
-        # One slash, as Hadoop itself writes it: Delta compares locations as text.
-        return f"file:{path.path}"
-    scheme, _, rest = str(path).partition("://")
-    return f"{_FSSPEC_TO_HADOOP.get(scheme, scheme)}://{rest}"
+def spell_for_spark(location: str) -> str:
+    """Spell a location as Spark's Hadoop file systems expect it."""
+    scheme, separator, rest = location.partition("://")
+    if separator and scheme != "file":
+        return f"{_FSSPEC_TO_HADOOP.get(scheme, scheme)}://{rest}"
+    # One slash, as Hadoop itself writes it: Delta compares locations as text.
+    return f"file:{open_path(location)}"
 
 
 def list_names(folder: UPath) -> list[str]:

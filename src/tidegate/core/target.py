@@ -20,6 +20,8 @@ class FilesTarget:
 
     paths: tuple[str, ...]
     source: str = "0"
+    since: int = -1
+    """Only log offsets after this one count: a file that is read again was logged before."""
     kind: Literal["files"] = "files"
 
     def describe(self) -> str:
@@ -33,6 +35,8 @@ class DeltaTarget:
 
     version: int
     source: str = "0"
+    last_index: int | None = None
+    """The version's last file, where Spark stops at it instead of at the next version's start."""
     kind: Literal["delta"] = "delta"
 
     def describe(self) -> str:
@@ -125,8 +129,8 @@ def _find_batch_shortfall(target: BatchTarget, committed: int) -> str | None:
 def _find_files_shortfall(target: FilesTarget, log_offset: int, checkpoint: UPath) -> str | None:
     committed = {
         file.path
-        for file in read_file_log(checkpoint, target.source)
-        if file.log_offset <= log_offset
+        for file in read_file_log(checkpoint, target.source, up_to=log_offset)
+        if target.since < file.log_offset <= log_offset
     }
     missing = [path for path in target.paths if strip_scheme(path) not in committed]
     if not missing:
@@ -139,7 +143,11 @@ def _find_delta_shortfall(target: DeltaTarget, position: Mapping[str, Any]) -> s
     version = position["reservoirVersion"]
     if position.get("isStartingVersion"):
         return f"the snapshot of version {version} is not read to its end"
-    if version > target.version:
+    index = position.get("index")
+    is_at_end = (
+        target.last_index is not None and isinstance(index, int) and index >= target.last_index
+    )
+    if version > target.version or (version == target.version and is_at_end):
         return None
     return f"the table is read up to version {version - 1}, not {target.version}"
 

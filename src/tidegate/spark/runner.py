@@ -13,7 +13,6 @@ from tidegate.core.errors import LedgerError, TidegateError
 from tidegate.core.ledger import Attempt, Decision, Ledger, Outcome
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
-from tidegate.core.storage import to_url
 from tidegate.spark.recorder import BatchRecorder
 from tidegate.spark.session import open_session
 from tidegate.spark.sinks.delta import DeltaAppend
@@ -84,7 +83,7 @@ class _Query:
         query = (
             rows.writeStream.queryName(self.pipeline.name)
             .foreachBatch(write_batch)
-            .option("checkpointLocation", to_url(checkpoint))
+            .option("checkpointLocation", self.settings.checkpoint_url_of(self.pipeline.name))
             .trigger(availableNow=True)
             .start()
         )

@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 from upath import UPath
 
-from tidegate.core.checkpoint.lines import corrupt, parse_object, read_lines
+from tidegate.core.checkpoint.lines import corrupt, parse_object, read_lines, read_number
 from tidegate.core.errors import CorruptLogError
 from tidegate.core.storage import list_names
 
@@ -27,12 +27,15 @@ class LoggedFile:
     log_offset: int
 
 
-def read_file_log(checkpoint: UPath, source: str) -> list[LoggedFile]:
-    """Read all files a file source has logged: its newest compacted file and what follows it."""
+def read_file_log(checkpoint: UPath, source: str, *, up_to: int = -1) -> list[LoggedFile]:
+    """Read all files a file source has logged: its newest compacted file and what follows it.
+
+    A log that has a gap, or ends before the offset `up_to`, is corrupt: Spark could not go on.
+    """
     folder = checkpoint / "sources" / source
     for _ in range(_RELIST_ATTEMPTS):
         try:
-            return list(_read_entries(folder))
+            return list(_read_entries(folder, up_to))
         except FileNotFoundError:
             continue  # compaction removed what the listing still showed
     raise CorruptLogError(
@@ -50,16 +53,20 @@ def strip_scheme(url: str) -> str:
     return "/" + rest.lstrip("/") if scheme == "file" else rest.lstrip("/")
 
 
-def _read_entries(folder: UPath) -> Iterator[LoggedFile]:
+def _read_entries(folder: UPath, up_to: int) -> Iterator[LoggedFile]:
     names = list_names(folder)
     compacted = {_number(name): name for name in names if _is_compact(name)}
     newest_compact = max(compacted, default=-1)
+    numbers = (int(name) for name in names if name.isascii() and name.isdigit())
+    plain = sorted(number for number in numbers if number > newest_compact)
+    end = max([newest_compact, up_to, *plain])
+    for expected in range(newest_compact + 1, end + 1):
+        if expected not in plain:
+            raise corrupt(str(folder / str(expected)), "it is missing, and later ones need it")
     if newest_compact >= 0:
         yield from _read_file(folder / compacted[newest_compact])
-    plain = sorted(int(name) for name in names if name.isascii() and name.isdigit())
     for log_offset in plain:
-        if log_offset > newest_compact:
-            yield from _read_file(folder / str(log_offset))
+        yield from _read_file(folder / str(log_offset))
 
 
 def _is_compact(name: str) -> bool:
@@ -76,11 +83,9 @@ def _read_file(file: UPath) -> Iterator[LoggedFile]:
     name = str(file)
     for line in lines:
         entry = parse_object(name, line)
-        try:
-            yield LoggedFile(
-                path=strip_scheme(unquote(str(entry["path"]))),
-                modified_ms=int(entry["timestamp"]),
-                log_offset=int(entry["batchId"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise corrupt(name, f"{line[:60]!r} is not a file entry") from error
+        path = entry.get("path")
+        modified_ms = read_number(name, entry, "timestamp")
+        log_offset = read_number(name, entry, "batchId")
+        if not isinstance(path, str) or modified_ms is None or log_offset is None:
+            raise corrupt(name, f"{line[:60]!r} is not a file entry")
+        yield LoggedFile(strip_scheme(unquote(path)), modified_ms, log_offset)

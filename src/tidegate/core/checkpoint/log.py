@@ -58,6 +58,11 @@ class CheckpointLogs:
     has_start_of_planned: bool = True
     """Whether the offsets of the batch before the planned one, its start, are there."""
 
+    @property
+    def lacks_committed_offsets(self) -> bool:
+        """Whether a batch is committed whose offsets are not there."""
+        return self.committed is not None and self.committed_offsets is None
+
 
 def read_logs(checkpoint: UPath) -> CheckpointLogs:
     """Read the newest entries of both logs.
@@ -65,11 +70,18 @@ def read_logs(checkpoint: UPath) -> CheckpointLogs:
     Reads a handful of files however long the history is. A batch that is purged between the
     listing and the reading makes it list again.
     """
+    earlier = None
     for _ in range(_RELIST_ATTEMPTS):
         try:
-            return _read_logs_once(checkpoint)
+            logs = _read_logs_once(checkpoint)
         except FileNotFoundError as error:
             vanished = str(error)
+            continue
+        # Offsets that are gone may have been purged between the listings: then the next look has
+        # other commits. Only what is the same twice is so.
+        if not logs.lacks_committed_offsets or logs == earlier:
+            return logs
+        earlier, vanished = logs, "offsets"
     raise CorruptLogError(
         f"Checkpoint {checkpoint} keeps changing while it is read ({vanished}).",
         cause="Several queries may be using it at once.",

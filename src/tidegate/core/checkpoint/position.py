@@ -29,7 +29,8 @@ def classify_position(position: Any) -> SourceKind:
     if keys == {"offset", "timestamp"} and all(_is_count(value) for value in position.values()):
         return SourceKind.RATE
     if {"reservoirId", "reservoirVersion"} <= keys:
-        return SourceKind.DELTA
+        is_delta = _is_count(position["reservoirVersion"])
+        return SourceKind.DELTA if is_delta else SourceKind.UNKNOWN
     if position and all(_is_partition_map(value) for value in position.values()):
         return SourceKind.KAFKA
     return SourceKind.UNKNOWN
@@ -54,6 +55,38 @@ def describe_position(position: Any) -> str:
             return f"row {position['offset'] if isinstance(position, Mapping) else position}"
         case _:
             return "-" if position is None else str(position)
+
+
+def is_behind(position: Any, other: Any) -> bool:
+    """Whether a position is behind another of the same source in any way."""
+    kind = classify_position(position)
+    if kind is not classify_position(other):
+        return False
+    match kind:
+        case SourceKind.FILES:
+            return bool(position["logOffset"] < other["logOffset"])
+        case SourceKind.DELTA:
+            return _rank_delta(position) < _rank_delta(other)
+        case SourceKind.KAFKA:
+            return any(
+                position.get(topic, {}).get(partition, offset) < offset
+                for topic, partitions in other.items()
+                for partition, offset in partitions.items()
+            )
+        case SourceKind.RATE:
+            return _rank_rate(position) < _rank_rate(other)
+        case _:
+            return False
+
+
+def _rank_delta(position: Mapping[str, Any]) -> tuple[int, bool, int]:
+    index = position.get("index", -1)
+    is_snapshot = bool(position.get("isStartingVersion"))
+    return position["reservoirVersion"], not is_snapshot, index if _is_count(index) else -1
+
+
+def _rank_rate(position: Any) -> int:
+    return int(position["offset"] if isinstance(position, Mapping) else position)
 
 
 def _is_count(value: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from upath import UPath
 
 from tidegate.core.checkpoint.log import CheckpointLogs, read_logs
-from tidegate.core.checkpoint.position import SourceKind, classify_position
+from tidegate.core.checkpoint.position import SourceKind, classify_position, is_behind
 from tidegate.core.errors import CorruptLogError, UnsupportedLogError
 
 
@@ -48,6 +48,9 @@ class Progress:
     watermark_ms: int | None = None
     sources: tuple[SourceProgress, ...] = ()
     problem: str | None = None
+    """Why nothing can be concluded."""
+    obstacle: str | None = None
+    """Why the query could not start again, although it is clear how far it got."""
 
     @property
     def is_readable(self) -> bool:
@@ -69,7 +72,10 @@ def compute_progress(logs: CheckpointLogs) -> Progress:
     """Decide progress from the ends of the two logs."""
     committed_batch = logs.committed.batch_id if logs.committed else None
     planned_batch = logs.planned.batch_id if logs.planned else None
-    problem = _find_contradiction(logs, committed_batch, planned_batch)
+    sources = tuple(_pair_positions(logs))
+    problem = _find_contradiction(logs, committed_batch, planned_batch) or _find_step_back(
+        logs, sources
+    )
     if problem:
         state = State.CORRUPT
     elif planned_batch is None:
@@ -82,8 +88,9 @@ def compute_progress(logs: CheckpointLogs) -> Progress:
         committed_batch=committed_batch,
         planned_batch=planned_batch,
         watermark_ms=_find_watermark(logs),
-        sources=tuple(_pair_positions(logs)),
+        sources=sources,
         problem=problem,
+        obstacle=_find_obstacle(logs, planned_batch),
     )
 
 
@@ -101,13 +108,37 @@ def _find_contradiction(
             f"{logs.path}/offsets/{committed} is missing while its batch is committed: the "
             "position reached is unknown. Restore it from a backup."
         )
-    if planned is not None and planned != committed and not logs.has_start_of_planned:
+    return None
+
+
+def _find_step_back(logs: CheckpointLogs, sources: tuple[SourceProgress, ...]) -> str | None:
+    if logs.committed_offsets is None or logs.planned is None:
+        return None
+    file = f"{logs.path}/offsets/{logs.planned.batch_id}"
+    lost = [
+        source for source in logs.committed_offsets.sources if source not in logs.planned.sources
+    ]
+    if lost:
         return (
-            f"{logs.path}/offsets/{planned - 1} is missing: the pending batch {planned} has no "
-            f"start, and Spark would fail with 'batch {planned - 1} doesn't exist'. "
-            "Restore it from a backup."
+            f"{file} is corrupt: source {', '.join(lost)} is missing in it. Do not restart the "
+            "query; restore the checkpoint from a backup first."
+        )
+    behind = [s.source for s in sources if is_behind(s.planned, s.committed)]
+    if behind:
+        return (
+            f"{file} is corrupt: source {', '.join(behind)} goes back behind what is committed. "
+            "Do not restart the query; restore the checkpoint from a backup first."
         )
     return None
+
+
+def _find_obstacle(logs: CheckpointLogs, planned: int | None) -> str | None:
+    if planned is None or logs.has_start_of_planned:
+        return None
+    return (
+        f"{logs.path}/offsets/{planned - 1} is missing, and Spark would fail with "
+        f"'batch {planned - 1} doesn't exist'. Restore it from a backup."
+    )
 
 
 def _find_watermark(logs: CheckpointLogs) -> int | None:

@@ -15,11 +15,13 @@ from fnmatch import fnmatchcase
 from upath import UPath
 
 from tidegate.core.checkpoint.filelog import LoggedFile
-from tidegate.core.errors import SourceError
+from tidegate.core.errors import BlockedError, SourceError
 from tidegate.core.spec.source import FilesSource
 from tidegate.core.storage import is_local
 
-_PARTITION = re.compile(r"[^=]+=.*")
+# What fsspec's file systems call the time of the last change.
+_MODIFIED_KEYS = ("LastModified", "last_modified", "mtime", "updated", "created")
+_PATTERN = frozenset("*?[]{}\\")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,10 +34,11 @@ class LandedFile:
 
 @dataclass(frozen=True)
 class Backlog:
-    """The files a run has to commit, and those that Spark will never read."""
+    """The files a run has to commit, and those that Spark will not read."""
 
     paths: tuple[str, ...]
     too_old: int = 0
+    overwritten: int = 0
 
 
 def list_landing(folder: UPath, source: FilesSource) -> list[LandedFile]:
@@ -45,10 +48,18 @@ def list_landing(folder: UPath, source: FilesSource) -> list[LandedFile]:
             f"The landing zone {folder} does not exist.",
             remedy="Create the folder, or correct source.path in the spec.",
         )
+    found = [
+        (parents, name, file)
+        for parents, name, file in (_walk_local(str(folder)) if is_local(folder) else _walk(folder))
+        if not any(map(_is_hidden, (*parents, name)))
+    ]
+    # Without recursion Spark reads the folder's own files, unless it finds key=value folders: these
+    # are partitions, and then it reads everything.
+    is_deep = source.recursive or any("=" in part for parents, _, _ in found for part in parents)
     return [
         file
-        for parents, name, file in (_walk_local(str(folder)) if is_local(folder) else _walk(folder))
-        if _is_listed(parents, name, source)
+        for parents, name, file in found
+        if (is_deep or not parents) and (source.glob is None or _matches(name, source.glob))
     ]
 
 
@@ -61,22 +72,32 @@ def find_backlog(
 ) -> Backlog:
     """Tell which files are still to be committed: logged but not committed, or not yet logged."""
     logged = list(logged)
+    # A file is forgotten once it is older than the newest one by more than the age.
     horizon = max((file.modified_ms for file in logged), default=max_age_ms) - max_age_ms
-    seen = {file.path for file in logged if file.modified_ms >= horizon}
-    fresh = [file for file in landed if file.path not in seen]
-    started = [file.path for file in logged if file.log_offset > committed_offset]
-    waiting = [file.path for file in fresh if file.modified_ms >= horizon]
-    known_old = {file.path for file in logged if file.modified_ms < horizon}
-    too_old = sum(file.modified_ms < horizon and file.path not in known_old for file in fresh)
-    return Backlog(tuple(dict.fromkeys([*started, *sorted(waiting)])), too_old)
+    seen = {file.path: file.modified_ms for file in logged if file.modified_ms >= horizon}
+    forgotten = {file.path for file in logged} - seen.keys()
+    started = dict.fromkeys(file.path for file in logged if file.log_offset > committed_offset)
+    waiting, too_old, overwritten = [], 0, 0
+    for file in landed:
+        if file.path in seen:
+            overwritten += file.path not in started and file.modified_ms > seen[file.path]
+        elif file.modified_ms >= horizon:
+            waiting.append(file.path)
+        else:
+            too_old += file.path not in forgotten
+    paths = started | dict.fromkeys(sorted(waiting))
+    return Backlog(tuple(paths), too_old, overwritten)
 
 
-def _is_listed(parents: tuple[str, ...], name: str, source: FilesSource) -> bool:
-    if any(map(_is_hidden, (*parents, name))):
-        return False
-    # Without recursion Spark still follows key=value folders: they are partitions.
-    is_in_reach = source.recursive or all(_PARTITION.fullmatch(parent) for parent in parents)
-    return is_in_reach and (source.glob is None or _matches(name, source.glob))
+def refuse_patterns(paths: Iterable[str], root: str) -> None:
+    """Refuse files whose names Spark takes for patterns: it would read others of the batch twice."""
+    named = [path for path in paths if _PATTERN & set(path.removeprefix(root))]
+    if named:
+        raise BlockedError(
+            f"{len(named):,} files have one of * ? [ ] {{ }} \\ in their names, such as {named[0]}.",
+            cause="Spark takes such a name for a pattern and reads other files of its batch twice.",
+            remedy="Rename them.",
+        )
 
 
 def _is_hidden(name: str) -> bool:
@@ -119,6 +140,7 @@ def _walk(folder: UPath) -> Iterator[tuple[tuple[str, ...], str, LandedFile]]:
     root = folder.path.rstrip("/") + "/"
     for path, detail in folder.fs.find(folder.path, detail=True, refresh=True).items():
         *parents, name = path.removeprefix(root).split("/")
-        modified = detail.get("LastModified") or detail.get("mtime") or detail.get("created")
-        seconds = modified.timestamp() if hasattr(modified, "timestamp") else float(modified or 0)
+        known = (detail.get(key) for key in _MODIFIED_KEYS)
+        modified = next((value for value in known if value is not None), 0)
+        seconds = modified.timestamp() if hasattr(modified, "timestamp") else float(modified)
         yield tuple(parents), name, LandedFile(path, int(seconds * 1000))

@@ -14,6 +14,7 @@ from pydantic import (
     ConfigDict,
     ModelWrapValidatorHandler,
     PlainSerializer,
+    PositiveInt,
     StringConstraints,
     ValidationError,
     WithJsonSchema,
@@ -21,10 +22,16 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
+NAME_PATTERN = r"[a-z][a-z0-9_]{0,99}"
+
+_COLUMN_PATTERN = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_DURATION = re.compile(r"(\d+)\s*([smhd])")
+_DURATION = re.compile(r"(\d{1,12})\s*([smhd])")
+_LONGEST_SECONDS = 100 * 365 * 86400
+_UNSAFE = frozenset("\"'`$;|<>&\\")
 _SECRET = re.compile(
-    r"passw(or)?d|secret|credential|api[._-]?key|access[._-]?key|private[._-]?key|sasl\.jaas",
+    r"passw(or)?d|secret|sasl\.jaas|token$|credentials?$"
+    r"|(api|access|account|private|session|sas)[._-]?(key|token)",
     re.IGNORECASE,
 )
 
@@ -61,8 +68,7 @@ class SpecModel(BaseModel):
 
 def _restate(detail: ErrorDetails) -> InitErrorDetails:
     # Pydantic cannot build its own errors anew from their details alone.
-    message = detail["msg"].removeprefix("Value error, ")
-    context = {"what": message}
+    context = {"what": detail["msg"].removeprefix("Value error, ")}
     return InitErrorDetails(
         type=PydanticCustomError(detail["type"], "{what}", context),
         loc=detail["loc"],
@@ -76,7 +82,10 @@ def _parse_duration(value: Any) -> Any:
     match = _DURATION.fullmatch(str(value).strip())
     if not match:
         raise ValueError("must be a number and a unit, such as 30s, 5m, 12h or 7d")
-    return timedelta(seconds=int(match[1]) * _UNIT_SECONDS[match[2]])
+    seconds = int(match[1]) * _UNIT_SECONDS[match[2]]
+    if seconds > _LONGEST_SECONDS:
+        raise ValueError("must be at most 100 years")
+    return timedelta(seconds=seconds)
 
 
 def format_duration(value: timedelta) -> str:
@@ -94,13 +103,56 @@ Duration = Annotated[
 ]
 """A length of time such as 30s, 5m, 12h or 7d."""
 
-Moment = Annotated[datetime, AfterValidator(lambda at: at if at.tzinfo else at.replace(tzinfo=UTC))]
+
+def _refuse_number(value: Any) -> Any:
+    if isinstance(value, int | float) or re.fullmatch(r"\s*[+-]?\d+(\.\d*)?\s*", str(value)):
+        raise ValueError("must be a date or a time, such as 2026-01-31 or 2026-01-31T08:00:00Z")
+    return value
+
+
+Moment = Annotated[
+    datetime,
+    BeforeValidator(_refuse_number),
+    AfterValidator(lambda at: at if at.tzinfo else at.replace(tzinfo=UTC)),
+]
 """A point in time; without a zone it is UTC."""
 
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,99}$")]
+
+def refuse_truth(value: Any) -> Any:
+    """Refuse true and false where a number is wanted; Python takes them for 1 and 0."""
+    if isinstance(value, bool):
+        raise ValueError("must be a whole number")  # noqa: TRY004
+    return value
+
+
+Count = Annotated[PositiveInt, BeforeValidator(refuse_truth)]
+"""A whole number from 1 on."""
+
+
+def check_pattern(pattern: str, rule: str) -> AfterValidator:
+    """Check a text against a pattern, and tell the rule instead of the pattern."""
+    compiled = re.compile(pattern)
+
+    def check(value: str) -> str:
+        if not compiled.fullmatch(value):
+            raise ValueError(f"must be {rule}")
+        return value
+
+    return AfterValidator(check)
+
+
+Name = Annotated[
+    str,
+    check_pattern(NAME_PATTERN, "lower-case letters, digits and _, a letter first, at most 100"),
+    WithJsonSchema({"type": "string", "pattern": f"^{NAME_PATTERN}$"}),
+]
 """A name that is safe as a folder, a DAG id and a SQL identifier."""
 
-Column = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,127}$")]
+Column = Annotated[
+    str,
+    check_pattern(_COLUMN_PATTERN, "letters, digits and _, no digit first, at most 128"),
+    WithJsonSchema({"type": "string", "pattern": f"^{_COLUMN_PATTERN}$"}),
+]
 """A column's name."""
 
 
@@ -111,11 +163,27 @@ def _check_location(value: str) -> str:
         raise ValueError("must be a folder, not a pattern; use glob for file names")
     if not value.isprintable():
         raise ValueError("must not contain control characters")
-    return value
+    if _UNSAFE & set(value):
+        raise ValueError("must not contain quotes or any of $ ; | < > & \\")
+    return normalise_location(value)
+
+
+def normalise_location(value: str) -> str:
+    """Spell a location in one way, so that two spellings of one folder are equal."""
+    scheme, separator, rest = value.strip().rpartition("://")
+    parts = rest.split("/")
+    kept = [part for part in parts[1:] if part not in {"", "."}]
+    first = [] if parts[0] == "." and kept else [parts[0]]
+    return f"{scheme}{separator}{'/'.join([*first, *kept]) or '/'}"
 
 
 Location = Annotated[str, StringConstraints(min_length=1), AfterValidator(_check_location)]
 """A folder: relative to the data root, an absolute path, or a URL."""
+
+
+def is_true(given: Any) -> bool:
+    """Whether a value that is not validated yet stands for true."""
+    return str(given).lower() in {"true", "yes", "on", "1", "t", "y"}
 
 
 def _stringify(value: Any) -> Any:
@@ -135,6 +203,12 @@ def _refuse_secret_names(options: dict[str, str]) -> dict[str, str]:
 
 
 Options = Annotated[
-    dict[str, Annotated[str, BeforeValidator(_stringify)]], AfterValidator(_refuse_secret_names)
+    dict[
+        str,
+        Annotated[
+            str, BeforeValidator(_stringify, json_schema_input_type=str | bool | int | float)
+        ],
+    ],
+    AfterValidator(_refuse_secret_names),
 ]
 """Options passed on to Spark; never a secret."""

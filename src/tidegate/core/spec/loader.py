@@ -3,35 +3,50 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 from ruamel.yaml import YAML
+from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import YAMLError
 
 from tidegate.core.errors import SpecError
+from tidegate.core.spec.base import NAME_PATTERN
 from tidegate.core.spec.environment import expand
 from tidegate.core.spec.mistake import Mistake, drop_echoes, spell_place
 from tidegate.core.spec.pipeline import Pipeline
 
 SUFFIXES = (".yaml", ".yml")
+_NAME_LINE = re.compile(r"^name:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class LoadedSpec:
-    """One spec file: its text, and the pipeline in it or what is wrong with it."""
+    """One spec file: its text, the pipeline in it, and what is wrong with it."""
 
     file: Path
     text: str
     pipeline: Pipeline | None = None
+    """None where the text does not make a pipeline."""
     error: SpecError | None = None
+    """None where the pipeline can be run."""
+
+    @property
+    def name(self) -> str:
+        """The pipeline's name; of a broken spec, the one that it claims."""
+        if self.pipeline:
+            return self.pipeline.name
+        claimed = _NAME_LINE.search(self.text)
+        return claimed[1] if claimed else self.file.stem
 
     def require(self) -> Pipeline:
         """Return the pipeline, or raise what is wrong with it."""
-        if self.pipeline is None:
+        if self.error or self.pipeline is None:
             raise self.error or SpecError(str(self.file), ("it holds no pipeline",))
         return self.pipeline
 
@@ -52,19 +67,16 @@ def load_pipeline(
     """Load one pipeline by name; only a name that no spec has is an error here."""
     # By convention the file is named after the pipeline: then no other file is read.
     direct = folder / f"{name}.yaml"
-    specs = [_load(direct, environment)] if direct.is_file() else []
-    if not specs or (specs[0].pipeline and specs[0].pipeline.name != name):
-        specs = load_specs(folder, environment)
-    for spec in specs:
-        if spec.pipeline and spec.pipeline.name == name:
+    if re.fullmatch(NAME_PATTERN, name) and direct.is_file():
+        spec = _load(direct, environment)
+        if spec.name == name:
             return spec
-        if spec.error and spec.file.stem == name:
-            return spec
-    known = sorted(spec.pipeline.name for spec in specs if spec.pipeline)
-    raise SpecError(
-        str(folder),
-        (f"there is no pipeline {name!r} in it; there are {', '.join(known) or 'none'}",),
-    )
+    specs = load_specs(folder, environment)
+    named = [spec for spec in specs if name in (spec.name, spec.file.stem)]
+    if not named:
+        known = ", ".join(sorted(spec.name for spec in specs if spec.pipeline)) or "none"
+        raise SpecError(str(folder), (f"there is no pipeline {name!r} in it; there are {known}",))
+    return next((spec for spec in named if spec.name == name), named[0])
 
 
 def parse_pipeline(
@@ -72,24 +84,46 @@ def parse_pipeline(
 ) -> Pipeline:
     """Parse one pipeline from YAML, raising all mistakes as one error."""
     try:
-        raw = YAML(typ="safe", pure=True).load(text)
+        raw = _load_yaml(text)
+        expanded, unset = expand(raw, os.environ if environment is None else environment)
     except YAMLError as error:
         raise SpecError(file, (_describe_yaml_error(error),)) from None
+    except RecursionError:
+        raise SpecError(file, ("its values are nested too deeply, or in themselves",)) from None
+    except Exception as error:
+        # A tag such as !!int makes the parser convert text, and it lets whatever comes of it through.
+        raise SpecError(file, (f"a value cannot be read: {error}",)) from None
     if not isinstance(raw, dict):
         found = "nothing" if raw is None else f"a {type(raw).__name__}"
         raise SpecError(file, (f"the file holds {found}; it must hold name:, source:, sinks: …",))
-    expanded, problems = expand(raw, os.environ if environment is None else environment)
-    told = [f"{spell_place(place, text)}: {what}" for place, what in problems]
-    unset = {place for place, _ in problems}
-    try:
-        pipeline = Pipeline.model_validate(expanded)
-    except ValidationError as error:
-        mistakes = drop_echoes([Mistake.from_pydantic(detail) for detail in error.errors()])
-        told += [mistake.describe(text) for mistake in mistakes if mistake.place not in unset]
-        raise SpecError(file, tuple(told)) from None
-    if told:
+    told = [f"{spell_place(place, text)}: {what}" for place, what in unset]
+    pipeline, mistakes = _validate(expanded, raw)
+    known = {place for place, _ in unset}
+    told += [mistake.describe(text) for mistake in mistakes if mistake.place not in known]
+    if pipeline is None or told:
         raise SpecError(file, tuple(told))
     return pipeline
+
+
+class _Constructor(SafeConstructor):
+    """Builds plain values; a date stays a text, so that a wrong one is told by its field."""
+
+
+_Constructor.add_constructor("tag:yaml.org,2002:timestamp", SafeConstructor.construct_yaml_str)
+
+
+def _load_yaml(text: str) -> Any:
+    parser = YAML(typ="safe", pure=True)
+    parser.Constructor = _Constructor
+    return parser.load(text)
+
+
+def _validate(expanded: Any, raw: Any) -> tuple[Pipeline | None, list[Mistake]]:
+    try:
+        return Pipeline.model_validate(expanded), []
+    except ValidationError as error:
+        found = [Mistake.from_pydantic(detail, raw) for detail in error.errors()]
+        return None, drop_echoes(found)
 
 
 def _load(file: Path, environment: Mapping[str, str] | None) -> LoadedSpec:
@@ -105,25 +139,48 @@ def _load(file: Path, environment: Mapping[str, str] | None) -> LoadedSpec:
 
 def _check_together(specs: list[LoadedSpec]) -> list[LoadedSpec]:
     """Refuse what only shows between specs: a name twice, an `after` that leads nowhere."""
-    counts = Counter(spec.pipeline.name for spec in specs if spec.pipeline)
-    # A broken spec is most likely the pipeline that its file is named after.
-    broken = {spec.file.stem for spec in specs if spec.error}
+    counts = Counter(spec.name for spec in specs)
+    after = {spec.pipeline.name: spec.pipeline.after for spec in specs if spec.pipeline}
 
     def check(spec: LoadedSpec) -> LoadedSpec:
-        problems = list(_find_conflicts(spec.pipeline, counts, broken)) if spec.pipeline else []
+        if spec.pipeline is None:
+            return spec
+        problems = [
+            f"{spell_place(place, spec.text)}: {what}"
+            for place, what in _find_conflicts(spec.pipeline, counts, after)
+        ]
         if not problems:
             return spec
-        return replace(spec, pipeline=None, error=SpecError(str(spec.file), tuple(problems)))
+        return replace(spec, error=SpecError(str(spec.file), tuple(problems)))
 
     return [check(spec) for spec in specs]
 
 
-def _find_conflicts(pipeline: Pipeline, counts: Counter[str], broken: set[str]) -> Iterator[str]:
-    if counts[pipeline.name] > 1:
-        yield f"name: {pipeline.name!r} is the name of {counts[pipeline.name]} specs; give each its own"
-    for upstream in pipeline.after:
-        if upstream not in counts and upstream not in broken:
-            yield f"after: there is no pipeline {upstream!r}; there are {', '.join(sorted(counts))}"
+def _find_conflicts(
+    pipeline: Pipeline, counts: Counter[str], after: Mapping[str, tuple[str, ...]]
+) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    name = pipeline.name
+    if counts[name] > 1:
+        yield ("name",), f"{name!r} is the name of {counts[name]} specs; give each its own"
+    for number, upstream in enumerate(pipeline.after):
+        if upstream not in counts:
+            known = ", ".join(sorted(counts))
+            yield ("after", number), f"there is no pipeline {upstream!r}; there are {known}"
+    if _leads_to(name, after, start=name):
+        yield ("after",), "leads back to this pipeline, so that none of them would ever start"
+
+
+def _leads_to(target: str, after: Mapping[str, tuple[str, ...]], start: str) -> bool:
+    reached: set[str] = set()
+    pending = list(after.get(start, ()))
+    while pending:
+        name = pending.pop()
+        if name == target:
+            return True
+        if name not in reached:
+            reached.add(name)
+            pending += after.get(name, ())
+    return False
 
 
 def _describe_yaml_error(error: YAMLError) -> str:

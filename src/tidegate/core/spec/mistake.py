@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any, Self, get_args
 
 from ruamel.yaml import YAML
+from ruamel.yaml.constructor import RoundTripConstructor
 
 from tidegate.core.spec.base import SpecModel
 from tidegate.core.spec.pipeline import Pipeline
@@ -36,6 +38,21 @@ _UNIONS = {
     "transform": (2, _collect_models(Step)),
     "sinks": (2, _collect_models(Sink)),
 }
+# Pydantic's words for these are about Python.
+_PLAIN_WORDS = {
+    "tuple_type": "must be a list",
+    "list_type": "must be a list",
+    "dict_type": "must be a mapping",
+    "model_type": "must be a mapping",
+    "model_attributes_type": "must be a mapping",
+    "string_type": "must be a text",
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "too_short": "must have at least one item",
+}
 
 
 @dataclass(frozen=True)
@@ -50,18 +67,20 @@ class Mistake:
     """The part of a spec that the place is in."""
 
     @classmethod
-    def from_pydantic(cls, detail: Any) -> Self:
-        """Take over one of pydantic's errors."""
-        place: Place = detail["loc"]
+    def from_pydantic(cls, detail: Any, raw: Any) -> Self:
+        """Take over one of pydantic's errors, with what the file itself has at that place."""
+        place: Place = tuple(part for part in detail["loc"] if part != "[key]")
         model: type[SpecModel] = Pipeline
         tag_at, models = _UNIONS.get(str(place[0]) if place else "", (len(place), {}))
         if len(place) > tag_at:
             tag = str(place[tag_at])
             model = models.get(tag) or next(iter(models.values()))
-            if tag in models:
+            if tag in models and len(models) > 1:
                 place = (*place[:tag_at], *place[tag_at + 1 :])
         message = detail["msg"].removeprefix("Value error, ")
-        return cls(place, detail["type"], message, detail["input"], model)
+        is_key = "[key]" in detail["loc"]
+        found = place[-1] if is_key else _find_value(place, raw, default=detail["input"])
+        return cls(place, detail["type"], message, found, model)
 
     def describe(self, text: str) -> str:
         """Say it: place, what was found, what is allowed."""
@@ -75,8 +94,17 @@ class Mistake:
                 return f"{where}: type is required and missing; {self._list_tags()}"
             case "union_tag_invalid":
                 return f"{where}: type is {self.found.get('type')!r}; {self._list_tags()}"
-        is_shown = isinstance(self.found, str | int | float | bool)
-        return f"{where}: {self.message}{f'; found {self.found!r}' if is_shown else ''}"
+            case "conflict" | "step":
+                return f"{where}: {self.message}"
+        return f"{where}: {_PLAIN_WORDS.get(self.kind, self.message)}; found {self._tell_found()}"
+
+    def _tell_found(self) -> str:
+        # What is inside a list or a mapping is not told: an option may hold a secret.
+        if self.found is None:
+            return "nothing"
+        if isinstance(self.found, dict):
+            return "a mapping"
+        return "a list" if isinstance(self.found, list) else repr(self.found)
 
     def _suggest_key(self) -> str:
         allowed = sorted(field.alias or name for name, field in self.model.model_fields.items())
@@ -91,8 +119,8 @@ class Mistake:
 
 def drop_echoes(mistakes: list[Mistake]) -> list[Mistake]:
     """Drop a list's 'too short' where it is short only because its items are wrong."""
-    inner = {mistake.place[:-1] for mistake in mistakes} | {m.place[:-2] for m in mistakes}
-    return [m for m in mistakes if m.kind != "too_short" or m.place not in inner]
+    outer = {m.place[:end] for m in mistakes for end in range(len(m.place))}
+    return [m for m in mistakes if m.kind != "too_short" or m.place not in outer]
 
 
 def spell_place(place: Place, text: str) -> str:
@@ -105,14 +133,45 @@ def spell_place(place: Place, text: str) -> str:
 
 
 def _find_line(place: Place, text: str) -> int | None:
-    # The quick parser keeps no lines; this one is only for files that have a mistake.
-    node: Any = YAML(typ="rt").load(text)
+    node = _load_with_lines(text)
     line: int | None = None
     for part in place:
+        if isinstance(part, int) and isinstance(node, dict) and part not in node:
+            continue  # one step may stand where a list of steps is allowed
         try:
-            positions = node.lc.data
-            line = positions[part][0] + 1
+            line = node.lc.data[part][0] + 1
             node = node[part]
         except (AttributeError, KeyError, IndexError, TypeError):
             break
     return line
+
+
+class _Constructor(RoundTripConstructor):
+    """Builds values that know their lines; a date stays a text, as where specs are read."""
+
+
+_Constructor.add_constructor("tag:yaml.org,2002:timestamp", RoundTripConstructor.construct_scalar)
+
+
+@lru_cache(maxsize=4)
+def _load_with_lines(text: str) -> Any:
+    # The quick parser keeps no lines; this one is only for files that have a mistake.
+    parser = YAML(typ="rt")
+    parser.Constructor = _Constructor
+    try:
+        return parser.load(text)
+    except Exception:
+        # The file was read before; what only this parser stumbles over costs no more than a line.
+        return None
+
+
+def _find_value(place: Place, raw: Any, default: Any) -> Any:
+    value = raw
+    for part in place:
+        if isinstance(part, int) and isinstance(value, dict) and part not in value:
+            continue
+        try:
+            value = value[part]
+        except (KeyError, IndexError, TypeError):
+            return default
+    return value

@@ -7,25 +7,39 @@ from datetime import timedelta
 from typing import Annotated, Any
 
 from croniter import croniter
-from pydantic import AfterValidator, Field, NonNegativeInt
+from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt
 
-from tidegate.core.spec.base import Duration, Moment, Name, Options, SpecModel
+from tidegate.core.spec.base import (
+    Duration,
+    Moment,
+    Name,
+    Options,
+    SpecModel,
+    normalise_location,
+    refuse_truth,
+)
 from tidegate.core.spec.sink import Sink
 from tidegate.core.spec.source import Source
 from tidegate.core.spec.transform import StaticTable, Steps
 
 _PRESETS = ("@once", "@continuous", "@hourly", "@daily", "@weekly", "@monthly", "@yearly")
+_CRON_FIELDS = ("minute", "hour", "day", "month", "weekday")
 _RESERVED_VIEW = "input"
 
 
 def _check_schedule(schedule: str) -> str:
-    if schedule.startswith("@"):
-        if schedule not in _PRESETS:
-            raise ValueError(f"must be a cron expression or one of {', '.join(_PRESETS)}")
-    elif not croniter.is_valid(schedule):
+    if schedule in _PRESETS:
+        return schedule
+    try:
+        # Asking for the next time finds expressions that parse and never come, such as 31 February.
+        has_five_fields = len(schedule.split()) == len(_CRON_FIELDS)
+        is_known = has_five_fields and bool(croniter(schedule).get_next())
+    except (ValueError, KeyError):
+        is_known = False
+    if not is_known:
         raise ValueError(
-            "is not a cron expression; write five fields such as '*/15 * * * *', "
-            f"or one of {', '.join(_PRESETS)}"
+            f"is not a cron expression that comes true; write five fields, {', '.join(_CRON_FIELDS)}, "
+            f"such as '*/15 * * * *', or one of {', '.join(_PRESETS)}"
         )
     return schedule
 
@@ -46,8 +60,10 @@ class Pipeline(SpecModel):
     start_date: Moment | None = Field(
         default=None, description="Before this, the schedule starts no run."
     )
-    retries: NonNegativeInt = 2
-    retry_delay: Duration = timedelta(seconds=30)
+    retries: Annotated[NonNegativeInt, BeforeValidator(refuse_truth)] = 2
+    retry_delay: Duration = Field(
+        default=timedelta(seconds=30), json_schema_extra={"default": "30s"}
+    )
     spark_connection: str = Field(
         default="spark_default", min_length=1, description="Airflow's connection to Spark's master."
     )
@@ -67,9 +83,11 @@ class Pipeline(SpecModel):
             yield "takes schedule or after, not both"
         if given.get("name") in _as_list(given.get("after")):
             yield "cannot come after itself"
-        if _RESERVED_VIEW in (given.get("tables") or ()):
+        tables = given.get("tables")
+        if isinstance(tables, Mapping) and _RESERVED_VIEW in {str(key).strip() for key in tables}:
             yield "tables must not have one named 'input': that is the rows so far"
-        if _table_of(given.get("source")) in map(_table_of, _as_list(given.get("sinks"))):
+        read = _table_of(given.get("source"))
+        if read and read in map(_table_of, _as_list(given.get("sinks"))):
             yield "must not write to the table it reads"
 
 
@@ -77,5 +95,6 @@ def _as_list(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else ()
 
 
-def _table_of(part: Any) -> Any:
-    return part.get("table", part) if isinstance(part, Mapping) else getattr(part, "table", part)
+def _table_of(part: Any) -> str | None:
+    table = part.get("table") if isinstance(part, Mapping) else getattr(part, "table", None)
+    return normalise_location(table) if isinstance(table, str) else None

@@ -26,6 +26,12 @@ class DeltaSink(SpecModel):
         """Yield what is wrong between fields, looking at what was given."""
         if given.get("partition_by") and given.get("cluster_by"):
             yield "takes partition_by or cluster_by, not both: Delta refuses the two"
+        for field in ("partition_by", "cluster_by"):
+            columns = given.get(field)
+            lowered = [str(c).lower() for c in columns] if isinstance(columns, list | tuple) else []
+            twice = sorted({column for column in lowered if lowered.count(column) > 1})
+            if twice:
+                yield f"{field} names {', '.join(twice)} more than once; Delta ignores case"
 
 
 Sink = DeltaSink

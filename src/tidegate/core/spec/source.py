@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated, Any, Literal, TypeGuard
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveInt
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from tidegate.core.spec.base import Duration, Location, Moment, Options, SpecModel
-from tidegate.core.spec.schema import Schema
+from tidegate.core.spec.base import (
+    Count,
+    Duration,
+    Location,
+    Moment,
+    Options,
+    SpecModel,
+    is_true,
+    normalise_location,
+    refuse_truth,
+)
+from tidegate.core.spec.schema import Schema, parse_columns
 
 CORRUPT_RECORD = "_corrupt_record"
 """The column that holds a malformed json or csv record as it was found."""
+
+PROVENANCE = ("_file", "_file_modified")
+"""The columns that say where a row came from."""
+
+
+_GLOB = re.compile(r"([^\\\[\]{}]|\[[\^!]?[\w.-]+\]|\{[^\\\[\]{}]*\})*")
+
+
+def _check_glob(glob: str) -> str:
+    if "/" in glob:
+        raise ValueError("must match file names, so it has no '/'; recursive reads nested folders")
+    if not _GLOB.fullmatch(glob):
+        raise ValueError("takes * ? [abc] [^abc] and {a,b}, each bracket closed, and no backslash")
+    for start, end in re.findall(r"\[[^]]*?(\w)-(\w)[^]]*\]", glob):
+        if start > end:
+            raise ValueError(f"has the range {start}-{end}, which goes backwards")
+    return glob
 
 
 class FileFormat(StrEnum):
@@ -59,12 +87,15 @@ class FilesSource(SpecModel):
         alias="schema",
         description="Columns as Spark's DDL; required except for text and binaryFile.",
     )
-    glob: str | None = Field(default=None, description="Only file names that match, as '*.json'.")
+    glob: Annotated[str, AfterValidator(_check_glob)] | None = Field(
+        default=None, description="Only file names that match, as '*.json'."
+    )
     recursive: bool = Field(default=False, description="Read nested folders too.")
-    max_files_per_trigger: PositiveInt | None = None
-    max_bytes_per_trigger: PositiveInt | None = None
+    max_files_per_trigger: Count | None = None
+    max_bytes_per_trigger: Count | None = None
     max_file_age: Duration = Field(
         default=timedelta(days=7),
+        json_schema_extra={"default": "7d"},
         description="A file older than the newest one read by more than this is never read.",
     )
     clean_source: CleanSource = CleanSource.OFF
@@ -81,33 +112,51 @@ class FilesSource(SpecModel):
     @classmethod
     def find_conflicts(cls, given: Mapping[str, Any]) -> Iterator[str]:
         """Yield what is wrong between fields, looking at what was given."""
-        file_format, cleaning = given.get("format"), given.get("clean_source", CleanSource.OFF)
-        if ("max_files_per_trigger" in given) == ("max_bytes_per_trigger" in given):
+        said = {key for key, value in given.items() if value is not None}
+        file_format = _find_format(given.get("format"))
+        if ("max_files_per_trigger" in said) == ("max_bytes_per_trigger" in said):
             yield "needs exactly one of max_files_per_trigger and max_bytes_per_trigger"
-        if "schema" not in given and file_format in set(FileFormat) - FIXED_SCHEMA:
+        if file_format and "schema" not in said and file_format not in FIXED_SCHEMA:
             yield f"format {file_format} needs a schema, such as 'id long, at timestamp'"
-        if "schema" in given and file_format in FIXED_SCHEMA:
+        if "schema" in said and file_format in FIXED_SCHEMA:
             yield f"format {file_format} has a schema of its own, so schema must go"
-        if (cleaning == CleanSource.ARCHIVE) != ("archive_path" in given):
+        if (given.get("clean_source") == CleanSource.ARCHIVE) != ("archive_path" in said):
             yield "clean_source archive and archive_path go together"
         if _is_inside(given.get("archive_path"), given.get("path")):
             yield "archive_path must not be inside path, or archived files would be read again"
-        if "malformed" in given and file_format not in TEXT_RECORDS:
+        if "malformed" in said and file_format and file_format not in TEXT_RECORDS:
             yield "malformed is only for formats json and csv"
-        if "/" in str(given.get("glob", "")):
-            yield "glob matches file names, so it has no '/'; recursive reads nested folders"
+        clashing = cls._list_clashing_columns(given, file_format)
+        if clashing:
+            yield f"schema must not name {', '.join(clashing)}: tidegate adds it"
         options = given.get("options")
-        taken = [key for key in options if key.lower() in _TAKEN] if _is_map(options) else []
+        keys = map(str, options) if isinstance(options, Mapping) else ()
+        taken = sorted(key for key in keys if key.lower() in _TAKEN)
         if taken:
-            yield f"options must not hold {', '.join(sorted(taken))}; the spec has fields for it"
+            yield f"options must not hold {', '.join(taken)}; the spec has fields for it"
+
+    @staticmethod
+    def _list_clashing_columns(
+        given: Mapping[str, Any], file_format: FileFormat | None
+    ) -> list[str]:
+        try:
+            named = {column.lower() for column in parse_columns(str(given.get("schema")))}
+        except ValueError:
+            return []
+        added = list(PROVENANCE) if is_true(given.get("provenance", True)) else []
+        if file_format in TEXT_RECORDS and given.get("malformed", Malformed.KEEP) == Malformed.KEEP:
+            added.append(CORRUPT_RECORD)
+        return [column for column in added if column in named]
+
+
+def _find_format(value: Any) -> FileFormat | None:
+    return next((known for known in FileFormat if known == value), None)
 
 
 def _is_inside(inner: Any, outer: Any) -> bool:
-    return bool(inner) and f"{inner}/".startswith(f"{str(outer).rstrip('/')}/")
-
-
-def _is_map(value: Any) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(value, Mapping)
+    if not isinstance(inner, str) or not isinstance(outer, str):
+        return False
+    return f"{normalise_location(inner)}/".startswith(f"{normalise_location(outer)}/")
 
 
 # Options that the spec has fields for, or that would break the plan's view of the folder.
@@ -123,14 +172,14 @@ class DeltaSource(SpecModel):
 
     type: Literal["delta"]
     table: Location
-    starting_version: Annotated[int, Field(ge=0)] | None = Field(
+    starting_version: Annotated[int, Field(ge=0), BeforeValidator(refuse_truth)] | None = Field(
         default=None, description="First run only; afterwards the checkpoint decides."
     )
     starting_timestamp: Moment | None = Field(
         default=None, description="First run only; afterwards the checkpoint decides."
     )
-    max_files_per_trigger: PositiveInt | None = None
-    max_bytes_per_trigger: PositiveInt | None = None
+    max_files_per_trigger: Count | None = None
+    max_bytes_per_trigger: Count | None = None
     change_data_feed: bool = Field(
         default=False, description="Read changes, with _change_type and _commit_version."
     )
@@ -142,11 +191,12 @@ class DeltaSource(SpecModel):
     @classmethod
     def find_conflicts(cls, given: Mapping[str, Any]) -> Iterator[str]:
         """Yield what is wrong between fields, looking at what was given."""
-        if not {"max_files_per_trigger", "max_bytes_per_trigger"} & given.keys():
+        said = {key for key, value in given.items() if value is not None}
+        if not {"max_files_per_trigger", "max_bytes_per_trigger"} & said:
             yield "needs max_files_per_trigger or max_bytes_per_trigger"
-        if {"starting_version", "starting_timestamp"} <= given.keys():
+        if {"starting_version", "starting_timestamp"} <= said:
             yield "takes starting_version or starting_timestamp, not both"
-        if given.get("change_data_feed") and given.get("skip_change_commits"):
+        if is_true(given.get("change_data_feed")) and is_true(given.get("skip_change_commits")):
             yield "change_data_feed reads changes, so skip_change_commits must go"
 
 
@@ -154,7 +204,7 @@ class RateSource(SpecModel):
     """Made-up rows (timestamp, value), the same number each run; for trying things out."""
 
     type: Literal["rate"]
-    rows_per_batch: PositiveInt
+    rows_per_batch: Count
 
 
 Source = Annotated[FilesSource | DeltaSource | RateSource, Field(discriminator="type")]

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, StringConstraints, Tag
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+    WithJsonSchema,
+)
 
-from tidegate.core.spec.base import Location, Options, SpecModel
+from tidegate.core.spec.base import Location, Options, SpecModel, check_pattern
 from tidegate.core.spec.schema import Schema
 from tidegate.core.spec.source import FileFormat
+
+_REFERENCE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
 
 
 class SqlStep(SpecModel):
@@ -22,13 +31,13 @@ class PythonStep(SpecModel):
 
     python: Annotated[
         str,
-        StringConstraints(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*$"),
-        Field(examples=["transforms.orders:clean"]),
+        check_pattern(_REFERENCE, "module:function, such as transforms.orders:clean"),
+        WithJsonSchema({"type": "string", "pattern": f"^{_REFERENCE}$"}),
     ]
 
 
 def _tell_step(value: Any) -> str | None:
-    keys = value.keys() if isinstance(value, dict) else type(value).model_fields
+    keys = value.keys() if isinstance(value, dict) else getattr(type(value), "model_fields", ())
     return next((kind for kind in ("sql", "python") if kind in keys), None)
 
 
@@ -43,7 +52,10 @@ Step = Annotated[
 
 Steps = Annotated[
     tuple[Step, ...],
-    BeforeValidator(lambda value: value if isinstance(value, list | tuple) else [value]),
+    BeforeValidator(
+        lambda value: value if isinstance(value, list | tuple) else [value],
+        json_schema_input_type=Step | list[Step],
+    ),
 ]
 """One step, or several in a row."""
 

@@ -1,0 +1,50 @@
+"""Delta tables, written by a library that is not Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Self
+
+import pytest
+from arro3.core import Array, DataType, Table  # what deltalake itself builds on
+from deltalake import CommitProperties, Transaction, write_deltalake
+
+
+class DeltaTableBuilder:
+    """Writes a Delta table without Spark: each call of `append` is a version, without checksums."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def append(self, *, app_id: str | None = None, batch: int = 0) -> Self:
+        """Append rows, for a batch of a writer if one is named."""
+        written = [Transaction(app_id, batch)] if app_id else []
+        properties = CommitProperties(app_transactions=written)
+        rows = Table.from_pydict({"id": Array([1, 2, 3], DataType.int64())})
+        write_deltalake(self.path, rows, mode="append", commit_properties=properties)
+        return self
+
+    def checksum(self, version: int, **content: Any) -> Self:
+        """Write a version's checksum file as Delta on Spark does, with this among its content."""
+        body = {"tableSizeBytes": 486, "numFiles": 1, "numMetadata": 1, "numProtocol": 1}
+        (self.log / f"{version:020}.crc").write_text(json.dumps(body | content))
+        return self
+
+    @property
+    def log(self) -> Path:
+        """The table's log folder."""
+        return self.path / "_delta_log"
+
+    @property
+    def id(self) -> str:
+        """The id that the table was given when it was created."""
+        lines = (self.log / f"{0:020}.json").read_text().splitlines()
+        actions = map(json.loads, lines)
+        return next(action["metaData"]["id"] for action in actions if "metaData" in action)
+
+
+@pytest.fixture
+def table_at() -> type[DeltaTableBuilder]:
+    """Write a Delta table at a path."""
+    return DeltaTableBuilder

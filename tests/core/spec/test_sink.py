@@ -1,0 +1,75 @@
+import pytest
+from pydantic import ValidationError
+
+from tidegate.core.spec.sink import DeltaSink
+
+
+def test_a_sink_from_yaml_equals_one_built_in_python(write_sink, parse):
+    pipeline = parse(write_sink("table: gold/sales, name: sales, partition_by: [day, Country]"))
+    assert pipeline.sinks == (
+        DeltaSink(type="delta", table="gold/sales", name="sales", partition_by=("day", "Country")),
+    )
+
+
+def test_a_sink_is_named_main_unless_told(write_sink, parse):
+    assert parse(write_sink("table: out")).sinks[0].name == "main"
+
+
+def test_partitions_and_clusters_together_are_refused(write_sink, problem_of):
+    assert problem_of(write_sink("table: out, partition_by: [a], cluster_by: [b]")) == (
+        "sinks[0] (line 3): takes partition_by or cluster_by, not both: Delta refuses the two"
+    )
+
+
+@pytest.mark.parametrize("field", ["partition_by", "cluster_by"])
+def test_an_empty_list_of_columns_conflicts_with_nothing(write_sink, parse, field):
+    other = "cluster_by" if field == "partition_by" else "partition_by"
+    sink = parse(write_sink(f"table: out, {field}: [a], {other}: []")).sinks[0]
+    assert getattr(sink, field) == ("a",)
+
+
+@pytest.mark.parametrize("field", ["partition_by", "cluster_by"])
+def test_a_column_that_is_named_twice_is_refused(write_sink, problem_of, field):
+    assert field in problem_of(write_sink(f"table: out, {field}: [day, Day]"))
+
+
+def test_a_column_without_brackets_is_told_to_be_a_list(write_sink, problem_of):
+    problem = problem_of(write_sink("table: out, partition_by: day"))
+    assert problem.startswith("sinks[0].partition_by (line 3): ")
+    assert "list" in problem
+    assert problem.endswith("; found 'day'")
+
+
+@pytest.mark.parametrize(
+    ("sinks", "problem"),
+    [
+        ("[{type: delta}]", "sinks[0].table (line 3): is required and missing"),
+        ("[{table: out}]", "sinks[0].type (line 3): is required and missing"),
+        (
+            "[{type: parquet, table: out}]",
+            "sinks[0].type (line 3): Input should be 'delta'; found 'parquet'",
+        ),
+    ],
+)
+def test_a_sink_that_is_not_whole_is_told(write, problem_of, sinks, problem):
+    assert problem_of(write(sinks=sinks)) == problem
+
+
+@pytest.mark.parametrize(
+    "sinks", ["[]", "", "out", "[out]", "{type: delta, table: out}", "[{type: delta, table: a}, 5]"]
+)
+def test_sinks_that_are_no_list_of_one_sink_are_refused(write, problems_of, sinks):
+    assert all(problem.startswith("sinks") for problem in problems_of(write(sinks=sinks)))
+
+
+def test_two_sinks_are_refused(write, problem_of):
+    problem = problem_of(write(sinks="[{type: delta, table: a}, {type: delta, table: b}]"))
+    assert problem.startswith("sinks (line 3): ")
+    assert "at most 1" in problem
+
+
+def test_a_sink_is_hashable_and_frozen():
+    sink = DeltaSink(type="delta", table="out")
+    assert hash(sink) == hash(DeltaSink(type="delta", table="out"))
+    with pytest.raises(ValidationError, match="frozen"):
+        sink.table = "elsewhere"

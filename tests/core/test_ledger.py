@@ -1,0 +1,214 @@
+"""The run ledger: what is written is read, whole, and below its own folder."""
+
+from dataclasses import replace
+
+import pytest
+from upath import UPath
+
+from tidegate.core.errors import LedgerError
+from tidegate.core.ledger import (
+    Attempt,
+    Baseline,
+    BatchRecord,
+    Decision,
+    Ledger,
+    Outcome,
+    Plan,
+    Run,
+    SinkRecord,
+)
+from tidegate.core.storage import list_names
+from tidegate.core.target import BatchTarget, DeltaTarget, FilesTarget, KafkaTarget
+
+PLAN = Plan(
+    run_id="manual__2026-11-16T03:49:10.971465+00:00",
+    decision=Decision.RUN,
+    reason="2 files to read",
+    planned_at="2026-11-16T03:49:11.000+00:00",
+    target=FilesTarget(("/landing/a b.json", "/landing/é.json")),
+    baseline=Baseline("0deb1b20", 1),
+)
+LATER = "2026-11-16T05:00:00.000+00:00"
+ATTEMPT = Attempt(Outcome.FAILED, "2026-11-16T03:49:12.000+00:00", None, "It broke.")
+
+
+def record(batch, *, rows=10, version=1, sink="main"):
+    return BatchRecord(
+        batch_id=batch,
+        input_rows=rows + 1,
+        seconds=1.5,
+        committed_at="2026-11-16T03:49:20.000+00:00",
+        sources=[{"startOffset": None, "endOffset": {"logOffset": batch}}],
+        sinks={sink: SinkRecord(rows=rows, version=version)},
+    )
+
+
+@pytest.fixture
+def ledger(store):
+    return Ledger.beside(store)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        None,
+        PLAN.target,
+        FilesTarget(("/landing/a",), since=7),
+        DeltaTarget(3),
+        DeltaTarget(3, last_index=0),
+        KafkaTarget({"orders": {"0": 5}}),
+        BatchTarget(7),
+    ],
+)
+@pytest.mark.parametrize("decision", Decision)
+def test_a_plan_is_read_as_it_was_written(ledger, decision, target):
+    plan = replace(PLAN, decision=decision, target=target)
+    assert ledger.open_run(plan) == plan
+    assert ledger.read_run(plan.run_id) == Run(plan)
+
+
+@pytest.mark.parametrize("outcome", Outcome)
+def test_an_attempt_is_read_as_it_was_written(ledger, outcome):
+    ledger.open_run(PLAN)
+    ledger.record_attempt(PLAN.run_id, replace(ATTEMPT, outcome=outcome))
+    assert ledger.read_run(PLAN.run_id).attempt == replace(ATTEMPT, outcome=outcome)
+
+
+def test_batches_are_read_in_their_order(ledger):
+    ledger.open_run(PLAN)
+    for batch in (10, 9, 2):
+        ledger.record_batch(PLAN.run_id, record(batch))
+    assert ledger.read_run(PLAN.run_id).batches == (record(2), record(9), record(10))
+
+
+def test_a_replay_overwrites_its_own_record(ledger):
+    ledger.open_run(PLAN)
+    ledger.record_batch(PLAN.run_id, record(2, rows=10))
+    ledger.record_batch(PLAN.run_id, record(2, rows=0))
+    assert ledger.read_run(PLAN.run_id).output_rows == 0
+
+
+def test_a_run_adds_up_its_batches():
+    run = Run(PLAN, batches=(record(2, rows=10, version=3), record(3, rows=20, version=4)))
+    assert (run.input_rows, run.output_rows, run.versions) == (32, 30, {"main": 4})
+
+
+def test_a_sink_that_tells_no_rows_or_version_adds_none():
+    silent = replace(record(3), sinks={"main": SinkRecord(rows=None, version=None, is_replay=True)})
+    run = Run(PLAN, batches=(record(2, rows=10, version=3), silent))
+    assert (run.output_rows, run.versions) == (10, {"main": 3})
+
+
+def test_a_run_without_batches_did_nothing():
+    run = Run(PLAN)
+    assert (run.input_rows, run.output_rows, run.seconds, run.versions) == (0, 0, 0, {})
+
+
+def test_a_run_that_is_planned_again_counts_from_where_it_began(ledger):
+    ledger.open_run(PLAN)
+    again = replace(PLAN, target=DeltaTarget(9), baseline=Baseline("0deb1b20", 5), planned_at=LATER)
+    kept = replace(again, baseline=PLAN.baseline, planned_at=PLAN.planned_at)
+    assert ledger.open_run(again) == kept
+    assert ledger.read_run(PLAN.run_id).plan == kept
+
+
+@pytest.mark.parametrize("decision", [Decision.IDLE, Decision.BLOCKED])
+def test_a_run_that_had_not_begun_counts_from_now(ledger, decision):
+    ledger.open_run(replace(PLAN, decision=decision, target=None))
+    again = replace(PLAN, baseline=Baseline("0deb1b20", 5), planned_at=LATER)
+    assert ledger.open_run(again) == again
+
+
+def test_the_latest_run_is_the_one_planned_last(ledger):
+    assert ledger.find_latest() is None
+    ledger.open_run(replace(PLAN, run_id="z"))
+    ledger.open_run(replace(PLAN, run_id="a"))
+    assert ledger.find_latest().plan.run_id == "a"
+
+
+def test_a_run_that_was_never_planned_is_refused(ledger):
+    with pytest.raises(LedgerError, match=r"Run 'x' is not in the ledger .* Check TIDEGATE_STATE"):
+        ledger.read_run("x")
+
+
+@pytest.mark.parametrize(
+    "run_id",
+    [
+        "scheduled__2026-01-01T00:00:00+00:00",
+        "a/b",
+        "../../etc/passwd",
+        "a%2Fb",
+        "é 日本",
+        "x'; DROP TABLE",
+        ".",
+        "..",
+        "latest.json",
+    ],
+)
+def test_a_run_is_kept_in_a_folder_of_its_own_whatever_it_is_called(store, ledger, run_id):
+    ledger.open_run(replace(PLAN, run_id="before"))
+    plan = replace(PLAN, run_id=run_id)
+    ledger.open_run(plan)
+    assert ledger.find_latest() == Run(plan)
+    assert ledger.read_run("before").plan.run_id == "before"
+    assert list_names(store) == ["runs"]
+    folders = set(list_names(ledger.folder)) - {"latest.json"}
+    assert [list_names(ledger.folder / folder) for folder in folders] == [["plan.json"]] * 2
+
+
+@pytest.mark.parametrize(("first", "second"), [("a/b", "a%2Fb"), ("a b", "a+b"), ("A", "a")])
+def test_no_two_runs_share_a_folder(ledger, first, second):
+    ledger.open_run(replace(PLAN, run_id=first, reason="first"))
+    ledger.open_run(replace(PLAN, run_id=second, reason="second"))
+    assert ledger.read_run(first).plan.reason == "first"
+
+
+@pytest.mark.parametrize(
+    ("run_id", "folder"),
+    [
+        (PLAN.run_id, f"run={PLAN.run_id}"),
+        ("a/b c", "run=a%2Fb%20c"),
+        ("..", "run=.."),
+        ("x" * 200, f"run={'x' * 200}"),
+        ("x" * 201, f"run={'x' * 200}~84a0678c90937f5d"),
+    ],
+)
+def test_a_folder_is_named_after_its_run(ledger, run_id, folder):
+    ledger.open_run(replace(PLAN, run_id=run_id))
+    assert sorted(list_names(ledger.folder)) == ["latest.json", folder]
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "/"])
+def test_no_two_long_names_share_a_folder_and_none_is_too_long_for_a_file_system(ledger, letter):
+    for last in "ab":
+        ledger.open_run(replace(PLAN, run_id=letter * 1000 + last, reason=last))
+    assert ledger.read_run(letter * 1000 + "a").plan.reason == "a"
+    assert max(len(name) for name in list_names(ledger.folder)) <= 255
+
+
+def test_what_a_killed_driver_left_half_written_is_no_batch(ledger):
+    ledger.open_run(PLAN)
+    ledger.record_batch(PLAN.run_id, record(2))
+    folder = ledger.folder / f"run={PLAN.run_id}" / "batches"
+    (folder / ".3.json.0123456789abcdef.tmp").write_text('{"batch_id": 3')
+    assert len(ledger.read_run(PLAN.run_id).batches) == 1
+
+
+@pytest.mark.parametrize("content", ["", "{", "{}", "[]", '{"run_id": 5}', "\0"])
+@pytest.mark.parametrize("name", ["plan.json", "attempt.json", "batches/2.json"])
+def test_a_broken_ledger_file_is_named_with_its_remedy(tmp_path, name, content):
+    ledger = Ledger.beside(UPath(tmp_path))
+    ledger.open_run(PLAN)
+    ledger.record_batch(PLAN.run_id, record(2))
+    (ledger.folder / f"run={PLAN.run_id}" / name).write_text(content)
+    with pytest.raises(LedgerError, match=rf"{name} is broken: (?s:.*)Move the file away"):
+        ledger.read_run(PLAN.run_id)
+
+
+@pytest.mark.parametrize("content", ["", "{", "{}", "[1]", '{"run": 5}', '{"run_id": 5}', '"x"'])
+def test_a_broken_pointer_to_the_latest_run_is_named_too(tmp_path, content):
+    ledger = Ledger.beside(UPath(tmp_path))
+    ledger.open_run(PLAN)
+    (ledger.folder / "latest.json").write_text(content)
+    with pytest.raises(LedgerError, match=r"latest\.json is broken: (?s:.*)Move the file away"):
+        ledger.find_latest()

@@ -1,0 +1,545 @@
+"""Planning without a JVM: what is there to do, and what no retry can mend."""
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from tidegate.core.condition import RunReached, Verdict, judge
+from tidegate.core.ledger import Baseline, Decision, Ledger
+from tidegate.core.plan import plan_run
+from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.storage import open_path
+from tidegate.core.target import BatchTarget, DeltaTarget, FilesTarget
+
+NOW_MS = 1_794_800_000_000
+DAY_MS = 86_400_000
+SINKS = [{"type": "delta", "table": "sink"}]
+
+
+def pipeline(**source):
+    return Pipeline.model_validate({"name": "orders", "source": source, "sinks": SINKS})
+
+
+FILES = pipeline(type="files", path="landing", format="text", max_files_per_trigger=5)
+DELTA = pipeline(type="delta", table="table", max_files_per_trigger=5)
+RATE = pipeline(type="rate", rows_per_batch=5)
+
+
+class Landing:
+    """A landing zone, and the checkpoint of a query that reads from it."""
+
+    def __init__(self, folder, checkpoint):
+        self.folder = folder
+        self.checkpoint = checkpoint
+        folder.mkdir(parents=True)
+
+    def put(self, *names, modified_ms=NOW_MS):
+        for name in names:
+            (self.folder / name).write_text("x\n")
+            os.utime(self.folder / name, ns=(0, modified_ms * 1_000_000))
+        return self
+
+    def log(self, offset, *names, modified_ms=NOW_MS):
+        self.checkpoint.log_files(offset, *self.paths(*names), modified_ms=modified_ms)
+        return self
+
+    def read(self, offset, *names, modified_ms=NOW_MS):
+        self.put(*names, modified_ms=modified_ms).log(offset, *names, modified_ms=modified_ms)
+        self.checkpoint.batch(offset)
+        return self
+
+    def paths(self, *names):
+        return tuple(str(self.folder / name) for name in names)
+
+
+@pytest.fixture
+def checkpoint(checkpoint_of):
+    return checkpoint_of("orders")
+
+
+@pytest.fixture
+def landing(settings, checkpoint):
+    return Landing(Path(settings.data) / "landing", checkpoint)
+
+
+@pytest.fixture
+def table(settings, table_at):
+    return table_at(Path(settings.data) / "table")
+
+
+@pytest.fixture
+def sink(settings, table_at):
+    return table_at(Path(settings.data) / "sink")
+
+
+@pytest.fixture
+def plan(settings):
+    """Plan a run, and see that the ledger has the very plan that is returned."""
+
+    def plan(spec, run_id="run 1"):
+        planned = plan_run(spec, settings, run_id)
+        assert Ledger.beside(settings.state_of("orders")).read_run(run_id).plan == planned
+        return planned
+
+    return plan
+
+
+def position(table, version, **more):
+    return {"sourceVersion": 1, "reservoirId": table.id, "reservoirVersion": version} | more
+
+
+def judge_run(settings, run_id="run 1"):
+    return judge(settings.checkpoint_of("orders"), [RunReached(run_id)]).verdict
+
+
+def list_files(root):
+    return {path: path.stat().st_mtime_ns for path in Path(root).rglob("*")}
+
+
+# Files.
+
+
+def test_a_first_run_is_to_read_every_file(landing, plan):
+    landing.put("b.json", "a b.json", "é#50%.json", ".hidden", "_hidden")
+    planned = plan(FILES)
+    assert planned.decision is Decision.RUN
+    assert planned.target == FilesTarget(landing.paths("a b.json", "b.json", "é#50%.json"))
+    assert (planned.reason, planned.baseline) == ("3 files to read", Baseline(None, None))
+
+
+def test_a_next_run_is_to_read_the_new_files(landing, plan):
+    landing.read(0, "a", "b").put("c")
+    planned = plan(FILES)
+    assert planned.target == FilesTarget(landing.paths("c"), since=0)
+    assert planned.baseline == Baseline(landing.checkpoint.query_id, 0)
+
+
+def test_a_run_is_reached_once_its_files_are_committed(landing, plan, settings):
+    landing.read(0, "a").put("b", "c")
+    plan(FILES)
+    landing.read(1, "b")
+    assert judge_run(settings) is Verdict.WAITING
+    landing.read(2, "c")
+    assert judge_run(settings) is Verdict.REACHED
+
+
+@pytest.mark.parametrize(("count", "reason"), [(0, "among 0"), (2, "among 2")])
+def test_without_new_files_the_run_is_idle(landing, plan, count, reason):
+    if count:
+        landing.read(0, *map(str, range(count)))
+    planned = plan(FILES)
+    assert (planned.decision, planned.target) == (Decision.IDLE, None)
+    assert planned.reason == f"no new files {reason}"
+
+
+def test_an_idle_plan_writes_nothing_but_the_ledger(landing, plan, settings):
+    landing.read(0, "a")
+    runs = Path(settings.state) / "orders" / "runs"
+    before = list_files(settings.checkpoint_of("orders")) | list_files(settings.data)
+    assert plan(FILES).decision is Decision.IDLE
+    after = list_files(settings.home)
+    assert {path: after[path] for path in before} == before
+    written = {path for path in after if path not in before and path.is_file()}
+    assert written == {runs / "latest.json", runs / "run=run%201" / "plan.json"}
+
+
+def test_a_pending_batch_is_part_of_the_run(landing, plan):
+    landing.read(0, "a").put("b", "c").log(1, "b").checkpoint.offset(1)
+    planned = plan(FILES)
+    assert planned.target == FilesTarget(landing.paths("b", "c"), since=0)
+    assert planned.reason == "2 files to read, batch 1 is pending"
+
+
+def test_files_that_were_logged_before_a_kill_are_part_of_the_run(landing, plan):
+    landing.read(0, "a").put("b").log(1, "b")
+    assert plan(FILES).target == FilesTarget(landing.paths("b"), since=0)
+
+
+def test_a_pending_batch_without_new_files_is_not_idle(landing, plan, settings):
+    landing.read(0, "a").checkpoint.offset(1, {"logOffset": 0})  # a batch for the watermark alone
+    planned = plan(FILES)
+    assert (planned.decision, planned.target) == (Decision.RUN, BatchTarget(1))
+    assert planned.reason == "batch 1 is pending"
+    assert judge_run(settings) is Verdict.WAITING
+    landing.checkpoint.commit(1)
+    assert judge_run(settings) is Verdict.REACHED
+
+
+def test_a_late_file_is_read_and_one_too_old_is_told(landing, plan):
+    landing.read(0, "a").put("late", modified_ms=NOW_MS - 7 * DAY_MS)
+    landing.put("too_old", "too_old_too", modified_ms=NOW_MS - 7 * DAY_MS - 1)
+    planned = plan(FILES)
+    assert planned.target == FilesTarget(landing.paths("late"), since=0)
+    assert planned.reason == (
+        "1 files to read; 2 files are older than max_file_age and will never be read"
+    )
+
+
+def test_only_files_too_old_are_nothing_to_do(landing, plan):
+    landing.read(0, "a").put("too_old", modified_ms=NOW_MS - 8 * DAY_MS)
+    planned = plan(FILES)
+    assert planned.decision is Decision.IDLE
+    assert "no new files among 2; 1 files are older than max_file_age" in planned.reason
+
+
+def test_the_age_limit_is_the_spec_s_own(landing, plan):
+    landing.read(0, "a").put("late", modified_ms=NOW_MS - 2 * DAY_MS)
+    source = FILES.source.model_dump(exclude_unset=True, by_alias=True) | {"max_file_age": "1d"}
+    assert plan(pipeline(**source)).decision is Decision.IDLE
+
+
+def test_an_overwritten_file_is_not_read_again_and_the_plan_says_so(landing, plan):
+    landing.read(0, "a", "b").put("a", modified_ms=NOW_MS + 5)
+    planned = plan(FILES)
+    assert planned.decision is Decision.IDLE
+    assert planned.reason == (
+        "no new files among 2; "
+        "1 files are overwritten after they were read and will not be read again"
+    )
+
+
+def test_all_that_will_not_be_read_is_told_beside_what_will(landing, plan):
+    landing.read(0, "a").put("a", modified_ms=NOW_MS + 5).put("b")
+    landing.put("too_old", modified_ms=NOW_MS - 8 * DAY_MS)
+    planned = plan(FILES)
+    assert planned.target == FilesTarget(landing.paths("b"), since=0)
+    assert planned.reason == (
+        "1 files to read; 1 files are older than max_file_age and will never be read; "
+        "1 files are overwritten after they were read and will not be read again"
+    )
+
+
+def test_a_file_forgotten_and_overwritten_is_not_done_before_it_is_read_again(
+    landing, plan, settings
+):
+    landing.read(0, "old", modified_ms=NOW_MS - 30 * DAY_MS).read(1, "new").put("old")
+    assert plan(FILES).target == FilesTarget(landing.paths("old"), since=1)
+    assert judge_run(settings) is Verdict.WAITING
+    landing.read(2, "old")
+    assert judge_run(settings) is Verdict.REACHED
+
+
+def test_ten_batches_and_more_are_still_known(landing, plan):
+    for offset in range(23):
+        landing.read(offset, f"{offset}.json")
+    landing.checkpoint.delete(*(f"sources/0/{offset}" for offset in range(9)))
+    landing.put("new.json")
+    assert plan(FILES).target == FilesTarget(landing.paths("new.json"), since=22)
+
+
+def test_data_and_state_may_be_on_a_store(settings):
+    root = f"memory://{uuid4().hex}"
+    settings = replace(settings, data=f"{root}/data", state=f"{root}/state")
+    landing = open_path(f"{root}/data/landing")
+    landing.mkdir(parents=True)
+    for name in ("a b", "é"):
+        (landing / name).write_text("x")
+    planned = plan_run(FILES, settings, "run 1")
+    assert planned.target == FilesTarget(((landing / "a b").path, (landing / "é").path))
+    assert judge_run(settings) is Verdict.WAITING
+
+
+def test_a_run_that_is_planned_again_keeps_its_baseline(landing, plan):
+    landing.read(0, "a").put("b", "c")
+    first = plan(FILES)
+    landing.read(1, "b")
+    again = plan(FILES)
+    assert again.baseline == first.baseline == Baseline(landing.checkpoint.query_id, 0)
+    assert again.planned_at == first.planned_at
+    assert again.target == FilesTarget(landing.paths("c"), since=1)
+
+
+# Delta.
+
+
+@pytest.mark.parametrize("has_checksum", [True, False])
+def test_a_table_is_read_to_its_newest_version(table, checkpoint, plan, has_checksum):
+    table.append().append()
+    if has_checksum:
+        table.checksum(1, metadata={"id": table.id}, setTransactions=[])
+    assert plan(DELTA).target == DeltaTarget(1)
+    checkpoint.batch(0, position(table, 1, index=-1, isStartingVersion=False))
+    planned = plan(DELTA)
+    assert (planned.decision, planned.target) == (Decision.RUN, DeltaTarget(1))
+    checkpoint.batch(1, position(table, 2, index=-1, isStartingVersion=False))
+    planned = plan(DELTA, "run 2")
+    assert planned.decision is Decision.IDLE
+    assert planned.reason == "the table is read up to its newest version, 1"
+
+
+@pytest.mark.parametrize(
+    ("version", "more"), [(0, {"index": 3}), (0, {"index": 5, "isStartingVersion": True})]
+)
+def test_a_table_that_is_read_in_part_is_read_on(table, checkpoint, plan, version, more):
+    checkpoint.batch(0, position(table.append(), version, **more))
+    assert plan(DELTA).target == DeltaTarget(0)
+
+
+def test_a_pending_batch_of_a_table_is_told(table, checkpoint, plan):
+    table.append().append()
+    checkpoint.batch(0, position(table, 1)).offset(1, position(table, 2))
+    assert plan(DELTA).reason == "the table is at version 1, batch 1 is pending"
+
+
+def test_a_pending_batch_without_new_versions_is_not_idle(table, checkpoint, plan):
+    end = position(table.append(), 1)
+    checkpoint.batch(0, end).offset(1, end)  # a batch for the watermark alone
+    planned = plan(DELTA)
+    assert (planned.decision, planned.target) == (Decision.RUN, BatchTarget(1))
+    assert planned.reason == "batch 1 is pending"
+
+
+def test_a_pending_batch_without_new_versions_is_not_done_before_its_commit(
+    table, checkpoint, plan, settings
+):
+    end = position(table.append(), 1)
+    checkpoint.batch(0, end).offset(1, end)
+    plan(DELTA)
+    assert judge_run(settings) is Verdict.WAITING
+    checkpoint.commit(1)
+    assert judge_run(settings) is Verdict.REACHED
+
+
+@pytest.fixture
+def changed(table):
+    """A table of which the newest version, 1, has two files of recorded changes."""
+    change = {"path": "_change_data/x", "partitionValues": {}, "size": 1, "dataChange": False}
+    actions = [{"commitInfo": {"timestamp": NOW_MS}}, {"cdc": change}, {"cdc": change}]
+    table.append().checksum(1, metadata={"id": table.id}, setTransactions=[])
+    (table.log / f"{1:020}.json").write_text("\n".join(map(json.dumps, actions)))
+    return table
+
+
+def test_a_version_of_recorded_changes_is_read_to_its_last_file(changed, checkpoint, plan):
+    feed = pipeline(type="delta", table="table", max_files_per_trigger=5, change_data_feed=True)
+    assert plan(feed).target == DeltaTarget(1, last_index=1)
+    checkpoint.batch(0, position(changed, 1, index=0))
+    assert plan(feed, "run 2").target == DeltaTarget(1, last_index=1)
+    checkpoint.batch(1, position(changed, 1, index=1))
+    planned = plan(feed, "run 3")
+    assert planned.decision is Decision.IDLE
+    assert planned.reason == "the table is read up to its newest version, 1"
+
+
+def test_recorded_changes_are_passed_over_where_they_are_not_read(changed, checkpoint, plan):
+    checkpoint.batch(0, position(changed, 1, index=1))
+    assert plan(DELTA).target == DeltaTarget(1)
+
+
+def test_a_version_without_recorded_changes_is_read_to_the_start_of_the_next(table, plan):
+    table.append()
+    feed = pipeline(type="delta", table="table", max_files_per_trigger=5, change_data_feed=True)
+    assert plan(feed).target == DeltaTarget(0)
+
+
+@pytest.mark.parametrize(
+    ("start", "reason"),
+    [
+        ({"starting_version": 1}, "starting_version 1 is not there yet; newest is 0"),
+        ({"starting_timestamp": "2999-01-01"}, "nothing was committed since starting_timestamp"),
+    ],
+)
+def test_a_start_that_is_ahead_of_the_table_is_idle(table, plan, start, reason):
+    table.append()
+    planned = plan(pipeline(type="delta", table="table", max_files_per_trigger=5, **start))
+    assert planned.decision is Decision.IDLE
+    assert reason in planned.reason
+
+
+@pytest.mark.parametrize(
+    "start", [{"starting_version": 0}, {"starting_timestamp": "2001-01-01"}, {}]
+)
+def test_a_start_within_the_table_is_to_be_read(table, plan, start):
+    table.append()
+    source = {"type": "delta", "table": "table", "max_files_per_trigger": 5}
+    assert plan(pipeline(**source, **start)).target == DeltaTarget(0)
+
+
+def test_a_start_is_for_the_first_run_only(table, checkpoint, plan):
+    checkpoint.batch(0, position(table.append(), 0, index=1))
+    source = {"type": "delta", "table": "table", "max_files_per_trigger": 5}
+    assert plan(pipeline(**source, starting_version=9)).target == DeltaTarget(0)
+
+
+# Rate.
+
+
+def test_a_source_without_an_end_is_to_commit_one_more_batch(checkpoint, plan):
+    assert plan(RATE).target == BatchTarget(0)
+    assert plan(RATE, "run 2").decision is Decision.RUN
+    checkpoint.batch(0, {"offset": 5, "timestamp": 1})
+    assert plan(RATE, "run 3").target == BatchTarget(1)
+    checkpoint.offset(1, {"offset": 10, "timestamp": 2})
+    assert plan(RATE, "run 4").target == BatchTarget(1)
+
+
+# Blocked.
+
+
+def assert_blocked(planned, *words):
+    assert (planned.decision, planned.target) == (Decision.BLOCKED, None)
+    for word in words:
+        assert word in planned.reason
+
+
+def test_a_missing_landing_zone_blocks(plan, settings):
+    planned = plan(FILES)
+    assert_blocked(planned, f"{settings.data}/landing does not exist", "Create the folder")
+
+
+def test_a_missing_table_blocks(plan, settings):
+    planned = plan(DELTA)
+    assert_blocked(planned, f"no Delta table at {settings.data}/table", "Run the pipeline that")
+
+
+@pytest.mark.parametrize("has_checksum", [True, False])
+def test_a_table_created_anew_blocks(table, checkpoint, plan, has_checksum):
+    checkpoint.batch(0, position(table.append(), 1))
+    known_id = table.id
+    shutil.rmtree(table.path)
+    table.append()
+    if has_checksum:
+        table.checksum(0, metadata={"id": table.id})
+    assert table.id != known_id
+    assert_blocked(
+        plan(DELTA), f"has id {table.id}", f"was reading {known_id}", "a fresh checkpoint"
+    )
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda c: c.cut("commits/2", 0), ["commits/2 is corrupt", "restore the checkpoint"]),
+        (lambda c: c.cut("commits/2", 10), ["commits/2 is corrupt", "Do not restart"]),
+        (lambda c: c.cut("offsets/2", 2), ["offsets/2 is corrupt", "Do not restart"]),
+        (lambda c: c.cut("offsets/2", -2), ["offsets/2 is corrupt", "Do not restart"]),
+        (lambda c: c.delete("offsets/2"), ["batch 2 is committed", "Do not restart"]),
+        (lambda c: c.delete("offsets"), ["offsets/ is empty", "Do not restart"]),
+        (lambda c: c.delete("offsets/1"), ["offsets/1 is missing", "Restore it from a backup"]),
+        (lambda c: c.delete("offsets/1", "commits/2"), ["offsets/1 is missing", "Restore it"]),
+        (lambda c: c.delete("metadata"), ["metadata is corrupt", "the query's id is lost"]),
+        (lambda c: c.write("metadata", ""), ["metadata is corrupt"]),
+        (lambda c: c.write("commits/2", "v4\n{}"), ["commits/2 has version 4", "Upgrade"]),
+        (lambda c: c.write("offsets/2", "v3\n{}"), ["offsets/2 has version 3", "Upgrade"]),
+        (lambda c: c.cut("sources/0/1", 10), ["sources/0/1 is corrupt"]),
+        (lambda c: c.write("sources/0/1", "v2"), ["sources/0/1 has version 2", "Upgrade"]),
+        (lambda c: c.delete("sources"), ["sources/0"]),
+        (lambda c: c.delete("sources/0/1"), ["sources/0/1"]),
+        (lambda c: c.delete("sources/0/2"), ["sources/0/2"]),
+    ],
+    ids=[
+        "empty commit",
+        "cut commit",
+        "cut offsets",
+        "cut offset",
+        "commit ahead",
+        "no offsets",
+        "no start of the committed batch",
+        "no start of the pending batch",
+        "no metadata",
+        "empty metadata",
+        "newer commit",
+        "newer offsets",
+        "cut file log",
+        "newer file log",
+        "no file log",
+        "gap in the file log",
+        "end of the file log",
+    ],
+)
+def test_a_damaged_checkpoint_blocks_with_fact_and_remedy(landing, plan, damage, words):
+    for offset in range(3):
+        landing.read(offset, f"{offset}.json")
+    damage(landing.put("new.json").checkpoint)
+    assert_blocked(plan(FILES), *words)
+
+
+@pytest.mark.parametrize(
+    ("spec", "start"),
+    [(FILES, {"orders": {"0": 5}}), (DELTA, {"logOffset": 0}), (RATE, {"logOffset": 0})],
+    ids=["files", "delta", "rate"],
+)
+def test_a_checkpoint_of_another_kind_of_source_blocks(landing, table, plan, spec, start):
+    table.append()
+    landing.checkpoint.batch(0, start)
+    kind = "kafka" if "orders" in start else "files"
+    assert_blocked(
+        plan(spec),
+        f"The checkpoint was reading {kind}, and the spec says {spec.source.type}.",
+        "Give the changed pipeline a new name",
+    )
+
+
+@pytest.mark.parametrize("name", ["a*", "a?", "[1]", "a]", "{a}", "a\\b"])
+def test_a_new_file_whose_name_is_a_pattern_blocks(landing, plan, name):
+    landing.read(0, "a").put("b", name)
+    path = landing.folder / name
+    assert_blocked(
+        plan(FILES),
+        f"1 files have one of * ? [ ] {{ }} \\ in their names, such as {path}.",
+        "Rename",
+    )
+
+
+def test_a_file_whose_name_is_a_pattern_is_no_obstacle_once_it_is_read(landing, plan):
+    landing.read(0, "a[1]*").put("b")
+    assert plan(FILES).target == FilesTarget(landing.paths("b"), since=0)
+
+
+def test_a_data_root_that_looks_like_a_pattern_is_fine(settings):
+    settings = replace(settings, data=f"{settings.data} [1]")
+    landing = Path(settings.data) / "landing"
+    landing.mkdir(parents=True)
+    (landing / "a").touch()
+    assert plan_run(FILES, settings, "run 1").target == FilesTarget((str(landing / "a"),))
+
+
+@pytest.mark.parametrize("has_checksum", [True, False])
+@pytest.mark.parametrize("committed", [0, 2])
+def test_a_sink_ahead_of_its_checkpoint_blocks(landing, sink, plan, has_checksum, committed):
+    app_id = f"{landing.checkpoint.query_id}:main"
+    sink.append(app_id=app_id, batch=5)
+    if has_checksum:
+        recorded = [{"appId": app_id, "version": 5}]
+        sink.checksum(0, metadata={"id": sink.id}, setTransactions=recorded)
+    landing.checkpoint.metadata()  # kept, while offsets, commits and sources were deleted
+    for offset in range(committed):
+        landing.read(offset, f"{offset}.json")
+    landing.put("new.json")
+    assert_blocked(
+        plan(FILES),
+        f"{sink.path} holds batch 5 of this query, and the checkpoint knows batches up to "
+        f"{committed - 1} only: the next ones would be skipped as already written.",
+        "Restore it from a backup",
+    )
+
+
+def test_a_sink_that_another_query_or_sink_wrote_is_fine(landing, sink, plan):
+    landing.read(0, "a").put("b")
+    sink.append(app_id="another query:main", batch=5)
+    sink.append(app_id=f"{landing.checkpoint.query_id}:other", batch=5)
+    assert plan(FILES).decision is Decision.RUN
+
+
+def test_a_sink_at_its_checkpoint_or_one_pending_batch_ahead_is_fine(landing, sink, plan):
+    app_id = f"{landing.checkpoint.query_id}:main"
+    sink.append(app_id=app_id, batch=0)
+    landing.read(0, "a").put("b")
+    assert plan(FILES).decision is Decision.RUN
+    landing.log(1, "b").checkpoint.offset(1)
+    sink.append(app_id=app_id, batch=1)
+    assert plan(FILES, "run 2").decision is Decision.RUN
+
+
+def test_a_blocked_run_can_be_planned_again_once_it_is_mended(landing, plan):
+    landing.read(0, "a").put("b").checkpoint.cut("commits/0", 0)
+    assert plan(FILES).decision is Decision.BLOCKED
+    landing.checkpoint.commit(0)
+    planned = plan(FILES)
+    assert planned.target == FilesTarget(landing.paths("b"), since=0)
+    assert planned.baseline == Baseline(landing.checkpoint.query_id, 0)
