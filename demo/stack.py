@@ -21,7 +21,7 @@ from tidegate.core.settings import Settings
 
 _START_TIMEOUT_SECONDS = 240
 _STOP_TIMEOUT_SECONDS = 30
-_PORTS = (8080, *range(9080, 9180))
+_PORTS: tuple[int, ...] = (8080, *range(9080, 9180))
 
 
 class StackError(Exception):

@@ -102,9 +102,10 @@ def home(tmp_path_factory) -> Iterator[Home]:
 
 
 @pytest.fixture(scope="module")
-def api(home) -> httpx.Client:
+def api(home) -> Iterator[httpx.Client]:
     url = json.loads((home.folder / "var/airflow/stack.json").read_text())["url"]
-    return httpx.Client(base_url=f"{url}/api/v2", timeout=30)
+    with httpx.Client(base_url=f"{url}/api/v2", timeout=30) as client:
+        yield client
 
 
 def await_state(api: httpx.Client, run_id: str, states: set[str], timeout_seconds: float) -> str:

@@ -81,7 +81,8 @@ def rows_of(spark: SparkSession, settings: Settings):
     def read(table: str, *columns: str) -> list[tuple]:
         frame = spark.read.format("delta").load(settings.locate_url(table))
         selected = frame.select(*columns) if columns else frame
-        return sorted((tuple(row) for row in selected.collect()), key=repr)
+        rows = (tuple(row) for row in selected.collect())
+        return sorted(rows, key=lambda row: [(value is not None, value) for value in row])
 
     return read
 

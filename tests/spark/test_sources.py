@@ -100,13 +100,23 @@ def test_partition_folders_are_columns(runs, pipeline_of, landing, rows_of):
 
 
 def test_awkward_file_names_are_read_and_covered(runs, pipeline_of, landing, rows_of):
-    names = ["a b.json", "per%20cent.json", "hash#1.json", "ünï.json", "plus+.json", "q?.json"]
+    names = ["a b.json", "per%20cent.json", "hash#1.json", "ünï.json", "plus+.json"]
     for number, name in enumerate(names):
         (landing / name).write_text(f'{{"id": {number}}}\n')
     pipeline = pipeline_of(files("json", schema="id long"))
     runs.run(pipeline)
     assert rows_of("out", "id") == [(number,) for number in range(len(names))]
     assert runs.plan(pipeline).decision is Decision.IDLE
+
+
+def test_a_name_that_spark_takes_for_a_pattern_is_blocked(runs, pipeline_of, landing):
+    """Spark reads the other files of such a file's batch twice."""
+    (landing / "a.json").write_text('{"id": 1}\n')
+    (landing / "report[1].json").write_text('{"id": 2}\n')
+    plan = runs.plan(pipeline_of(files("json", schema="id long")))
+    assert plan.decision is Decision.BLOCKED
+    assert "report[1].json" in plan.reason
+    assert plan.reason.endswith("Rename them.")
 
 
 def test_bytes_bound_a_batch(runs, pipeline_of, landing):
