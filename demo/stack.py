@@ -62,10 +62,12 @@ class Stack:
 
     def stop(self) -> None:
         """Stop it as a person at the keyboard would, and make sure."""
-        # SIGTERM would leave its children behind.
-        _signal(self.process_group, signal.SIGINT)
+        # To the leader alone, which then stops its parts; SIGTERM would leave them behind.
+        with suppress(ProcessLookupError):
+            os.kill(self.process_group, signal.SIGINT)
         if not _await(lambda: not self.is_alive(), _STOP_TIMEOUT_SECONDS):
-            _signal(self.process_group, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.killpg(self.process_group, signal.SIGKILL)
             _await(lambda: not self.is_alive(), _STOP_TIMEOUT_SECONDS)
         (self.home / "stack.json").unlink(missing_ok=True)
 
@@ -169,11 +171,6 @@ def _find_free_port() -> int:
                 continue
             return port
     raise StackError("No port for Airflow is free on 127.0.0.1. Stop what holds 8080.")
-
-
-def _signal(process_group: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(process_group, number)
 
 
 def _await(is_so: Callable[[], bool], timeout_seconds: float) -> bool:

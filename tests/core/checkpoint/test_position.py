@@ -19,14 +19,14 @@ DELTA = {"sourceVersion": 1, "reservoirId": "a-b", "reservoirVersion": 3, "index
     [
         ({"logOffset": 3}, SourceKind.FILES, "file log 3"),
         ({"logOffset": -1}, SourceKind.FILES, "file log -1"),
-        (DELTA, SourceKind.DELTA, "version 3"),
-        (DELTA | {"isStartingVersion": False}, SourceKind.DELTA, "version 3"),
-        (DELTA | {"index": 7}, SourceKind.DELTA, "version 3 file 7"),
-        (DELTA | {"index": -20}, SourceKind.DELTA, "version 3"),
+        (DELTA, SourceKind.DELTA, "up to version 2"),
+        (DELTA | {"isStartingVersion": False}, SourceKind.DELTA, "up to version 2"),
+        (DELTA | {"index": 7}, SourceKind.DELTA, "version 3 to file 7"),
+        (DELTA | {"index": -20}, SourceKind.DELTA, "up to version 2"),
         (
             DELTA | {"index": 0, "isStartingVersion": True},
             SourceKind.DELTA,
-            "version 3 file 0 (snapshot)",
+            "in the snapshot of version 3",
         ),
         ({"orders": {"0": 1200, "1": 34}}, SourceKind.KAFKA, "orders 1,234 (2 partitions)"),
         (

@@ -42,10 +42,7 @@ def describe_position(position: Any) -> str:
         case SourceKind.FILES:
             return f"file log {position['logOffset']}"
         case SourceKind.DELTA:
-            still_snapshot = " (snapshot)" if position.get("isStartingVersion") else ""
-            index = position.get("index", -1)
-            within = f" file {index}" if isinstance(index, int) and index >= 0 else ""
-            return f"version {position['reservoirVersion']}{within}{still_snapshot}"
+            return _describe_delta(position)
         case SourceKind.KAFKA:
             return ", ".join(
                 f"{topic} {sum(parts.values()):,} ({len(parts)} partitions)"
@@ -55,6 +52,15 @@ def describe_position(position: Any) -> str:
             return f"row {position['offset'] if isinstance(position, Mapping) else position}"
         case _:
             return "-" if position is None else str(position)
+
+
+def _describe_delta(position: Mapping[str, Any]) -> str:
+    version, index = position["reservoirVersion"], position.get("index", -1)
+    if position.get("isStartingVersion"):
+        return f"in the snapshot of version {version}"
+    if isinstance(index, int) and index >= 0:
+        return f"version {version} to file {index}"
+    return f"up to version {version - 1}"
 
 
 def is_behind(position: Any, other: Any) -> bool:
