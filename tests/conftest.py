@@ -240,6 +240,12 @@ def new_checkpoint() -> Callable[[], CheckpointBuilder]:
 
 
 @pytest.fixture
+def checkpoint_at() -> Callable[[UPath], CheckpointBuilder]:
+    """Write a checkpoint at a path of the test's choice."""
+    return CheckpointBuilder
+
+
+@pytest.fixture
 def checkpoint_of(settings) -> Callable[[str], CheckpointBuilder]:
     """Write the checkpoint of a pipeline."""
     return lambda pipeline: CheckpointBuilder(settings.checkpoint_of(pipeline))

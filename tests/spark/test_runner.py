@@ -104,6 +104,8 @@ def test_a_failing_batch_stays_pending_and_is_replayed_once(
         patch.setattr(DeltaAppend, "write", write_then_die)
         with pytest.raises(Exception, match="The machine went away"):
             run_pipeline(pipeline, settings, plan.run_id)
+    attempt = runs.ledger(pipeline).read_run(plan.run_id).attempt
+    assert attempt.error == "The machine went away."
     judgement = runs.judge(pipeline, plan)
     assert judgement.verdict is Verdict.FAILED
     assert "1 of 1 files are not committed (b.json" in judgement.reason

@@ -21,6 +21,8 @@ from tidegate.core.spec.loader import load_pipeline
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.submission import Submission, prepare_submission, require_jars
 
+_SHELL_SIGNALS = 128  # a shell ends with this and the signal's number
+
 
 def run(
     name: Annotated[str, typer.Argument(help="The pipeline.")],
@@ -54,9 +56,16 @@ def submit(submission: Submission, master: str) -> None:
     if master.startswith("local"):
         environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     finished = subprocess.run(command, env=environment, check=False)
-    if finished.returncode:
+    code = finished.returncode
+    if code < 0 or code > _SHELL_SIGNALS:
         raise SubmitError(
-            f"spark-submit ended with exit code {finished.returncode}.",
+            f"spark-submit was killed by signal {-code if code < 0 else code - _SHELL_SIGNALS}.",
+            cause="What it had committed is kept.",
+            remedy="Run the pipeline again: it goes on from the last commit.",
+        )
+    if code:
+        raise SubmitError(
+            f"spark-submit ended with exit code {code}.",
             remedy="The reason is in the last line above that begins with 'tidegate:'.",
         )
 

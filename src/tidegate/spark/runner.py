@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -20,6 +21,8 @@ from tidegate.spark.sources import first_line, open_stream
 from tidegate.spark.transforms import TransformContext, apply_steps, open_static_tables
 
 _EVENTS_TIMEOUT_SECONDS = 30
+_OUR_ERROR = re.compile(r"^tidegate\.core\.errors\.\w+: (.+)$", re.MULTILINE)
+_QUERY_IDS = re.compile(r"Query \[id = [^]]*\] terminated with exception: ")
 
 
 def run_pipeline(pipeline: Pipeline, settings: Settings, run_id: str) -> None:
@@ -105,7 +108,9 @@ def describe_failure(error: BaseException) -> str:
     if isinstance(error, TidegateError):
         return str(error)
     if isinstance(error, StreamingQueryException):
-        return f"The query failed: {first_line(error)}"
+        # What a sink raises comes back inside Spark's own text.
+        ours = _OUR_ERROR.search(str(error))
+        return ours[1] if ours else f"The query failed: {_QUERY_IDS.sub('', first_line(error))}"
     return f"{type(error).__name__}: {first_line(error)}"
 
 
