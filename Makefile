@@ -44,11 +44,11 @@ up: $(RUNTIME) $(JARS) ## start Airflow with its UI and leave it running
 down: ## stop what `make up` started
 	@[ ! -x $(BIN)/python ] || $(BIN)/python -m demo.down
 
-test: $(DEV) $(JARS) ## run all tests
-	@pytest -n 2 --dist loadgroup $(ARGS)
+test: test-fast $(JARS) ## run all tests
+	@pytest -m "spark or airflow" $(ARGS)
 
 test-fast: $(DEV) ## run the tests that need no JVM and no Airflow
-	@pytest -n 2 -m "not spark and not airflow and not e2e" $(ARGS)
+	@pytest -n 2 -m "not spark and not airflow" $(ARGS)
 
 check: $(DEV) ## formatter, linter, types and the layering rule
 	ruff format --check .

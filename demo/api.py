@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -74,9 +75,10 @@ class AirflowApi:
         answer = self._http.get(
             f"/dags/{run.dag_id}/dagRuns/{run.run_id}/taskInstances/{task_id}"
             f"/logs/{tries['try_number']}",
-            headers={"Accept": "text/plain"},
+            headers={"Accept": "application/x-ndjson"},
         )
-        return "\n".join(answer.text.splitlines()[-lines:])
+        events = [json.loads(line).get("event", "") for line in answer.text.splitlines() if line]
+        return "\n".join(str(event) for event in events[-lines:])
 
     def _get(self, path: str, **params: str | int) -> Any:
         answer = self._http.get(path, params=params)

@@ -28,12 +28,10 @@ import shutil  # noqa: E402
 import pytest  # noqa: E402
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.airflow)
-            item.add_marker(pytest.mark.xdist_group("airflow"))
 
 
 @pytest.fixture(scope="session")

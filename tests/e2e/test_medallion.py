@@ -32,7 +32,6 @@ pytestmark = [
     pytest.mark.airflow,
     pytest.mark.spark,
     pytest.mark.timeout(1200),
-    pytest.mark.xdist_group("airflow"),
 ]
 
 
