@@ -47,9 +47,9 @@ class Stack:
             os.waitpid(self.process_group, os.WNOHANG)  # a child of ours stays listed until then
         try:
             os.killpg(self.process_group, 0)
-        except ProcessLookupError:
+        except (ProcessLookupError, PermissionError):
             return False
-        return True
+        return _is_airflow(self.process_group)
 
     def is_healthy(self) -> bool:
         """Whether every part says that it is well."""
@@ -151,6 +151,14 @@ def _environment(settings: Settings, home: Path, port: int) -> dict[str, str]:
             ),
             "SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1"),
         }
+    )
+
+
+def _is_airflow(pid: int) -> bool:
+    # After a restart of the machine the number may be somebody else's.
+    command = Path(f"/proc/{pid}/cmdline")
+    return not Path("/proc/self").exists() or (
+        command.exists() and b"airflow" in command.read_bytes()
     )
 
 

@@ -72,9 +72,18 @@ def table(settings, table_at):
     return table_at(Path(settings.data) / "table")
 
 
+@pytest.fixture(autouse=True)
+def written(settings, checkpoint, table_at):
+    """The sink, which holds what the checkpoint says."""
+    written = table_at(Path(settings.data) / "sink")
+    return written.append(app_id=f"{checkpoint.query_id}:main", batch=0)
+
+
 @pytest.fixture
-def sink(settings, table_at):
-    return table_at(Path(settings.data) / "sink")
+def sink(written, table_at):
+    """The sink, before anything was written to it."""
+    shutil.rmtree(written.path)
+    return table_at(written.path)
 
 
 @pytest.fixture
@@ -407,7 +416,7 @@ def test_a_table_created_anew_blocks(table, checkpoint, plan, has_checksum):
         table.checksum(0, metadata={"id": table.id})
     assert table.id != known_id
     assert_blocked(
-        plan(DELTA), f"has id {table.id}", f"was reading {known_id}", "a fresh checkpoint"
+        plan(DELTA), f"has id {table.id}", f"was reading {known_id}", "a new name and a new table"
     )
 
 
@@ -521,9 +530,46 @@ def test_a_sink_ahead_of_its_checkpoint_blocks(landing, sink, plan, has_checksum
 
 def test_a_sink_that_another_query_or_sink_wrote_is_fine(landing, sink, plan):
     landing.read(0, "a").put("b")
+    sink.append(app_id=f"{landing.checkpoint.query_id}:main", batch=0)
     sink.append(app_id="another query:main", batch=5)
     sink.append(app_id=f"{landing.checkpoint.query_id}:other", batch=5)
     assert plan(FILES).decision is Decision.RUN
+
+
+def test_a_sink_that_holds_nothing_of_this_query_blocks(landing, sink, plan):
+    landing.read(0, "a")
+    blocked = plan(FILES)
+    assert blocked.decision is Decision.BLOCKED
+    assert "holds no batch of this query, and the checkpoint is at batch 0" in blocked.reason
+    sink.append(app_id="another query:main", batch=5)
+    assert plan(FILES).decision is Decision.BLOCKED
+
+
+@pytest.mark.parametrize("damage", ["deleted", "replaced", "set back"])
+def test_a_checkpoint_that_is_not_the_last_run_s_blocks(
+    landing, plan, checkpoint_of, settings, damage
+):
+    landing.read(0, "a").read(1, "b").put("c")
+    assert plan(FILES).decision is Decision.RUN
+    if damage == "set back":
+        (settings.checkpoint_of("orders") / "commits" / "1").unlink()
+        (settings.checkpoint_of("orders") / "offsets" / "1").unlink()
+    else:
+        shutil.rmtree(str(settings.checkpoint_of("orders")))
+    if damage == "replaced":
+        checkpoint_of("orders").metadata(str(uuid4()))
+    blocked = plan(FILES, "run 2")
+    assert blocked.decision is Decision.BLOCKED
+    assert "the last run left it at batch 1" in blocked.reason
+    assert "delete the pipeline's whole state folder and its table" in blocked.reason
+
+
+def test_a_pending_batch_whose_file_is_gone_blocks(landing, plan):
+    landing.read(0, "a").put("b").log(1, "b")
+    (landing.folder / "b").unlink()
+    blocked = plan(FILES)
+    assert blocked.decision is Decision.BLOCKED
+    assert "1 files of a batch that is not committed are gone" in blocked.reason
 
 
 def test_a_sink_at_its_checkpoint_or_one_pending_batch_ahead_is_fine(landing, sink, plan):

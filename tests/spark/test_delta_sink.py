@@ -5,6 +5,7 @@ import pytest
 from tidegate.core.checkpoint.log import read_query_id
 from tidegate.core.deltalog import DeltaLog
 from tidegate.core.errors import SinkError
+from tidegate.core.ledger import Decision
 
 RATE = {"type": "rate", "rows_per_batch": 4}
 
@@ -58,12 +59,24 @@ def test_a_layout_by_a_column_that_is_not_there_is_refused(runs, pipeline_of, se
     assert not settings.locate("out").exists()
 
 
-def test_a_fresh_checkpoint_writes_again_rather_than_losing_rows(
+def test_a_deleted_checkpoint_is_blocked_rather_than_doubling_rows(
     runs, pipeline_of, settings, rows_of
 ):
     import shutil
 
     runs.run(pipeline_of(RATE))
     shutil.rmtree(str(settings.checkpoint_of("p")))
+    plan = runs.plan(pipeline_of(RATE))
+    assert plan.decision is Decision.BLOCKED
+    assert "rows would be written twice" in plan.reason
+    assert rows_of("out", "value") == [(value,) for value in range(4)]
+
+
+def test_a_deleted_table_is_blocked_rather_than_started_anew(runs, pipeline_of, settings):
+    import shutil
+
     runs.run(pipeline_of(RATE))
-    assert rows_of("out", "value") == sorted([(value,) for value in range(4)] * 2)
+    shutil.rmtree(str(settings.locate("out")))
+    plan = runs.plan(pipeline_of(RATE))
+    assert plan.decision is Decision.BLOCKED
+    assert "holds no batch of this query" in plan.reason

@@ -118,6 +118,27 @@ def test_a_failing_batch_stays_pending_and_is_replayed_once(
     assert batch.sinks["main"].is_replay
 
 
+def test_a_record_that_fails_in_a_batch_is_told_by_its_cause(runs, pipeline_of, landing):
+    land(landing, "a.json", 1)
+    source = {
+        "type": "files",
+        "path": "landing",
+        "format": "json",
+        "schema": SCHEMA,
+        "max_files_per_trigger": 1,
+    }
+    pipeline = pipeline_of(source, transform={"sql": "SELECT CAST(name AS int) AS n FROM input"})
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+        runs.run(pipeline)
+    error = runs.ledger(pipeline).find_latest().attempt.error
+    assert error.startswith("Spark failed: [CAST_INVALID_INPUT] The value 'n1'")
+    (landing / "a.json").unlink()
+    plan = runs.plan(pipeline)
+    assert plan.decision is Decision.BLOCKED
+    assert "a.json" in plan.reason
+    assert plan.reason.endswith("Put them back, then run again.")
+
+
 def test_a_transform_that_fails_writes_nothing(runs, pipeline_of, landing, settings):
     land(landing, "a.json", 1)
     pipeline = pipeline_of(

@@ -40,3 +40,6 @@ def main() -> None:
     except TidegateError as error:
         print(f"tidegate: {error}", file=sys.stderr)
         sys.exit(1)
+    except OSError as error:
+        print(f"tidegate: A file cannot be used: {error}. Check the path.", file=sys.stderr)
+        sys.exit(1)

@@ -17,7 +17,7 @@ from tidegate.core.errors import BlockedError, SettingsError, SubmitError, Targe
 from tidegate.core.ledger import Decision, Ledger
 from tidegate.core.plan import plan_run
 from tidegate.core.settings import Settings
-from tidegate.core.spec.loader import load_pipeline
+from tidegate.core.spec.loader import find_spec, load_specs
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.submission import Submission, prepare_submission, require_jars
 
@@ -32,7 +32,7 @@ def run(
 ) -> None:
     """Run a pipeline once by spark-submit, through the same code as its DAG."""
     settings = Settings.from_environment()
-    pipeline = load_pipeline(settings.pipelines, name).require()
+    pipeline = find_spec(load_specs(settings.pipelines), settings.pipelines, name).require()
     run_id = f"cli__{datetime.now(UTC).isoformat(timespec='milliseconds')}"
     plan = plan_run(pipeline, settings, run_id)
     if plan.decision is Decision.BLOCKED:

@@ -12,8 +12,8 @@ from tidegate.core.checkpoint.position import SourceKind
 from tidegate.core.checkpoint.progress import Progress, State, read_progress
 from tidegate.core.deltalog import DeltaLog
 from tidegate.core.ends.files import Backlog, find_backlog, list_landing, refuse_patterns
-from tidegate.core.errors import BlockedError, CheckpointError, SourceError
-from tidegate.core.ledger import Baseline, Decision, Ledger, Plan
+from tidegate.core.errors import BlockedError, CheckpointError, LedgerError, SourceError
+from tidegate.core.ledger import Baseline, Decision, Ledger, Plan, Run
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.spec.sink import DeltaSink
@@ -53,12 +53,31 @@ def _decide(
     pipeline: Pipeline, settings: Settings, progress: Progress, checkpoint: UPath
 ) -> tuple[Decision, Finding]:
     try:
+        _check_history(Ledger.beside(settings.state_of(pipeline.name)).find_latest(), progress)
         _check_checkpoint(pipeline, settings, progress)
         finding = _find_work(pipeline, settings, progress, checkpoint)
         finding = _include_pending(finding, progress, checkpoint)
-    except (BlockedError, CheckpointError, SourceError) as error:
+    except (BlockedError, CheckpointError, LedgerError, SourceError) as error:
         return Decision.BLOCKED, Finding(str(error))
     return (Decision.RUN if finding.target else Decision.IDLE), finding
+
+
+def _check_history(latest: Run | None, progress: Progress) -> None:
+    """Refuse a checkpoint that is not the one of the last run: reading anew would double rows."""
+    if latest is None or not progress.is_readable:
+        return
+    baseline = latest.plan.baseline
+    known = max([*(batch.batch_id for batch in latest.batches), -1, baseline.committed_batch or -1])
+    reached = -1 if progress.committed_batch is None else progress.committed_batch
+    is_other = baseline.query_id is not None and progress.query_id != baseline.query_id
+    if is_other or reached < known:
+        raise BlockedError(
+            f"The checkpoint is at batch {progress.committed_batch} of query {progress.query_id}, "
+            f"and the last run left it at batch {known} of query {baseline.query_id}.",
+            cause="It was deleted, set back or replaced; read anew, rows would be written twice.",
+            remedy="Restore it from a backup. To read all anew, delete the pipeline's whole state "
+            "folder and its table.",
+        )
 
 
 def _check_checkpoint(pipeline: Pipeline, settings: Settings, progress: Progress) -> None:
@@ -79,16 +98,27 @@ def _check_checkpoint(pipeline: Pipeline, settings: Settings, progress: Progress
 def _check_sink(sink: DeltaSink, settings: Settings, progress: Progress) -> None:
     log = DeltaLog(settings.locate(sink.table))
     newest = log.find_version()
-    if newest is None or progress.query_id is None:
+    if newest is None:
+        written = None
+    elif progress.query_id is None:
         return
-    written = log.find_transaction(newest, f"{progress.query_id}:{sink.name}")
+    else:
+        written = log.find_transaction(newest, f"{progress.query_id}:{sink.name}")
+    if written is None and progress.committed_batch is not None:
+        raise BlockedError(
+            f"The table {log.table} holds no batch of this query, and the checkpoint is at batch "
+            f"{progress.committed_batch}.",
+            cause="The table was deleted or replaced, or the spec names another one.",
+            remedy="Restore the table. To write all anew, delete the pipeline's whole state folder.",
+        )
     planned = -1 if progress.planned_batch is None else progress.planned_batch
     if written is not None and written > planned:
         raise BlockedError(
             f"The table {log.table} holds batch {written} of this query, and the checkpoint knows "
             f"batches up to {planned} only: the next ones would be skipped as already written.",
             cause="The checkpoint was set back or its logs were deleted.",
-            remedy="Restore it from a backup, or delete all of it, metadata too, to read anew.",
+            remedy="Restore it from a backup. To read all anew, delete the pipeline's whole state "
+            "folder and its table.",
         )
 
 
@@ -129,6 +159,7 @@ def _find_new_files(
         max_age_ms=int(source.max_file_age.total_seconds() * 1000),
     )
     refuse_patterns(backlog.paths, folder.path)
+    _refuse_lost_files(backlog)
     ignored = _describe_ignored(backlog)
     if not backlog.paths:
         return Finding(f"no new files among {len(landed):,}{ignored}")
@@ -136,6 +167,16 @@ def _find_new_files(
         f"{len(backlog.paths):,} files to read{_mention_pending(progress)}{ignored}",
         FilesTarget(backlog.paths, since=committed_offset),
     )
+
+
+def _refuse_lost_files(backlog: Backlog) -> None:
+    if backlog.lost:
+        raise BlockedError(
+            f"{len(backlog.lost):,} files of a batch that is not committed are gone, such as "
+            f"{backlog.lost[0]}.",
+            cause="Spark would commit the batch without them, and never read them again.",
+            remedy="Put them back, then run again.",
+        )
 
 
 def _describe_ignored(backlog: Backlog) -> str:
@@ -186,7 +227,7 @@ def _check_same_table(log: DeltaLog, version: int, known_id: str) -> None:
         raise BlockedError(
             f"The table {log.table} has id {table_id}, and the checkpoint was reading {known_id}.",
             cause="The table was deleted and created anew.",
-            remedy="Give the pipeline a fresh checkpoint to read the new table from its start.",
+            remedy="Give the pipeline a new name and a new table to read it from its start.",
         )
 
 

@@ -25,8 +25,10 @@ def open_path(location: str | os.PathLike[str]) -> UPath:
         if scheme == "file":
             return UPath("/" + rest.lstrip("/"))
         try:
-            return UPath(f"{_HADOOP_TO_FSSPEC.get(scheme, scheme)}://{rest}")
-        except (ValueError, ImportError) as error:
+            path = UPath(f"{_HADOOP_TO_FSSPEC.get(scheme, scheme)}://{rest}")
+            _ = path.fs  # a store's package is loaded only when it is asked for
+            return path
+        except (ValueError, ImportError, OSError) as error:
             raise SettingsError(
                 f"The location {text} cannot be opened: {error}.",
                 remedy="Use a local path, or a URL whose fsspec package is installed.",

@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.core.checkpoint.log import read_query_id
 from tidegate.core.errors import LedgerError, TidegateError
-from tidegate.core.ledger import Attempt, Decision, Ledger, Outcome
+from tidegate.core.ledger import Attempt, Decision, Ledger, Outcome, SinkRecord
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.spark.recorder import BatchRecorder
@@ -21,8 +21,8 @@ from tidegate.spark.sources import first_line, open_stream
 from tidegate.spark.transforms import TransformContext, apply_steps, open_static_tables
 
 _EVENTS_TIMEOUT_SECONDS = 30
-_OUR_ERROR = re.compile(r"^tidegate\.core\.errors\.\w+: (.+)$", re.MULTILINE)
-_QUERY_IDS = re.compile(r"Query \[id = [^]]*\] terminated with exception: ")
+_CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_]{3,})(\.[A-Z0-9_]+)*\] [^\n]+")
+_WRAPPERS = frozenset({"STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR", "TASK_WRITE_FAILED"})
 
 
 def run_pipeline(pipeline: Pipeline, settings: Settings, run_id: str) -> None:
@@ -77,11 +77,18 @@ class _Query:
 
     def _drain(self, rows: DataFrame, sinks: list[DeltaAppend], recorder: BatchRecorder) -> None:
         checkpoint = self.settings.checkpoint_of(self.pipeline.name)
+        failures: list[Exception] = []
 
         def write_batch(batch: DataFrame, batch_id: int) -> None:
+            try:
+                recorder.note_sinks(batch_id, write_sinks(batch, batch_id))
+            except Exception as error:
+                failures.append(error)  # Spark would hand it back as text, wrapped twice
+                raise
+
+        def write_sinks(batch: DataFrame, batch_id: int) -> dict[str, SinkRecord]:
             query_id = read_query_id(checkpoint)
-            records = {sink.sink.name: sink.write(batch, batch_id, query_id) for sink in sinks}
-            recorder.note_sinks(batch_id, records)
+            return {sink.sink.name: sink.write(batch, batch_id, query_id) for sink in sinks}
 
         query = (
             rows.writeStream.queryName(self.pipeline.name)
@@ -92,8 +99,10 @@ class _Query:
         )
         try:
             query.awaitTermination()
-        finally:
-            heard_all = recorder.await_end(_EVENTS_TIMEOUT_SECONDS)
+        except StreamingQueryException as error:
+            recorder.await_end(_EVENTS_TIMEOUT_SECONDS)
+            raise (failures[-1] if failures else error) from None
+        heard_all = recorder.await_end(_EVENTS_TIMEOUT_SECONDS)
         if recorder.error:
             raise recorder.error
         if not heard_all:
@@ -107,10 +116,13 @@ def describe_failure(error: BaseException) -> str:
     """Say in one line why a run failed."""
     if isinstance(error, TidegateError):
         return str(error)
-    if isinstance(error, StreamingQueryException):
-        # What a sink raises comes back inside Spark's own text.
-        ours = _OUR_ERROR.search(str(error))
-        return ours[1] if ours else f"The query failed: {_QUERY_IDS.sub('', first_line(error))}"
+    if isinstance(error, PythonException):
+        raised = [line for line in str(error).splitlines() if line.strip()]
+        return f"Python code in a step failed: {raised[-1].strip()}"
+    # Spark wraps the condition that a person needs into several that say only that a job failed.
+    conditions = [m for m in _CONDITION.finditer(str(error)) if m["name"] not in _WRAPPERS]
+    if conditions:
+        return f"Spark failed: {conditions[0][0].strip()}"
     return f"{type(error).__name__}: {first_line(error)}"
 
 

@@ -39,20 +39,30 @@ class Backlog:
     paths: tuple[str, ...]
     too_old: int = 0
     overwritten: int = 0
+    lost: tuple[str, ...] = ()
+    """Taken into a batch that is not committed, and no longer there."""
 
 
 def list_landing(folder: UPath, source: FilesSource) -> list[LandedFile]:
     """List what Spark would list: no hidden files, and nested folders only where asked for."""
     if not folder.is_dir():
         raise SourceError(
-            f"The landing zone {folder} does not exist.",
+            f"The landing zone {folder} {'is a file' if folder.exists() else 'does not exist'}.",
             remedy="Create the folder, or correct source.path in the spec.",
         )
-    found = [
-        (parents, name, file)
-        for parents, name, file in (_walk_local(str(folder)) if is_local(folder) else _walk(folder))
-        if not any(map(_is_hidden, (*parents, name)))
-    ]
+    try:
+        found = [
+            (parents, name, file)
+            for parents, name, file in (
+                _walk_local(str(folder)) if is_local(folder) else _walk(folder)
+            )
+            if not any(map(_is_hidden, (*parents, name)))
+        ]
+    except OSError as error:
+        raise SourceError(
+            f"The landing zone {folder} cannot be listed: {error}.",
+            remedy="Mend the folder (a link that leads back, a right that is missing), then retry.",
+        ) from error
     # Without recursion Spark reads the folder's own files, unless it finds key=value folders: these
     # are partitions, and then it reads everything.
     is_deep = source.recursive or any("=" in part for parents, _, _ in found for part in parents)
@@ -71,7 +81,7 @@ def find_backlog(
     max_age_ms: int,
 ) -> Backlog:
     """Tell which files are still to be committed: logged but not committed, or not yet logged."""
-    logged = list(logged)
+    landed, logged = list(landed), list(logged)
     # A file is forgotten once it is older than the newest one by more than the age.
     horizon = max((file.modified_ms for file in logged), default=max_age_ms) - max_age_ms
     seen = {file.path: file.modified_ms for file in logged if file.modified_ms >= horizon}
@@ -86,7 +96,8 @@ def find_backlog(
         else:
             too_old += file.path not in forgotten
     paths = started | dict.fromkeys(sorted(waiting))
-    return Backlog(tuple(paths), too_old, overwritten)
+    lost = started.keys() - {file.path for file in landed}
+    return Backlog(tuple(paths), too_old, overwritten, tuple(sorted(lost)))
 
 
 def refuse_patterns(paths: Iterable[str], root: str) -> None:

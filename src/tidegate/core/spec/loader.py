@@ -71,7 +71,11 @@ def load_pipeline(
         spec = _load(direct, environment)
         if spec.name == name:
             return spec
-    specs = load_specs(folder, environment)
+    return find_spec(load_specs(folder, environment), folder, name)
+
+
+def find_spec(specs: list[LoadedSpec], folder: Path, name: str) -> LoadedSpec:
+    """Find a pipeline's spec by the name in it, or else by its file's."""
     named = [spec for spec in specs if name in (spec.name, spec.file.stem)]
     if not named:
         known = ", ".join(sorted(spec.name for spec in specs if spec.pipeline)) or "none"

@@ -25,6 +25,15 @@ from tidegate.core.spec.transform import StaticTable, Steps
 _PRESETS = ("@once", "@continuous", "@hourly", "@daily", "@weekly", "@monthly", "@yearly")
 _CRON_FIELDS = ("minute", "hour", "day", "month", "weekday")
 _RESERVED_VIEW = "input"
+_OWN_CONF = frozenset(
+    {
+        "spark.jars",
+        "spark.master",
+        "spark.sql.catalog.spark_catalog",
+        "spark.sql.extensions",
+        "spark.submit.deployMode",
+    }
+)
 
 
 def _check_schedule(schedule: str) -> str:
@@ -86,6 +95,12 @@ class Pipeline(SpecModel):
         tables = given.get("tables")
         if isinstance(tables, Mapping) and _RESERVED_VIEW in {str(key).strip() for key in tables}:
             yield "tables must not have one named 'input': that is the rows so far"
+        spark = given.get("spark")
+        taken = (
+            sorted(_OWN_CONF.intersection(map(str, spark))) if isinstance(spark, Mapping) else []
+        )
+        if taken:
+            yield f"spark must not hold {', '.join(taken)}: tidegate or the connection sets it"
         read = _table_of(given.get("source"))
         if read and read in map(_table_of, _as_list(given.get("sinks"))):
             yield "must not write to the table it reads"
