@@ -50,10 +50,10 @@ def test_names_are_decoded_once(local_checkpoint, name):
 @pytest.mark.parametrize(
     ("url", "path"),
     [
-        ("file:///work/a", "/work/a"),
-        ("file:/work/a", "/work/a"),
-        ("/work/a", "/work/a"),
-        ("/work/a:/b", "/work/a:/b"),
+        ("file:///data/a", "/data/a"),
+        ("file:/data/a", "/data/a"),
+        ("/data/a", "/data/a"),
+        ("/data/a:/b", "/data/a:/b"),
         ("s3a://bucket/key/a", "bucket/key/a"),
         ("gs://bucket/a", "bucket/a"),
         ("bucket/key", "bucket/key"),
