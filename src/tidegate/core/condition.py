@@ -12,7 +12,7 @@ from upath import UPath
 
 from tidegate.core.checkpoint.progress import Progress, State, read_progress
 from tidegate.core.errors import CheckpointError
-from tidegate.core.ledger import Ledger, Outcome, Run
+from tidegate.core.ledger import Ledger, Outcome, Run, rank_batch
 from tidegate.core.target import Target, find_shortfall
 
 
@@ -192,7 +192,9 @@ def _judge_run(run: Run, progress: Progress, checkpoint: UPath) -> tuple[Verdict
 def _find_replacement(run: Run, progress: Progress) -> str | None:
     baseline = run.plan.baseline
     is_other = baseline.query_id is not None and progress.query_id != baseline.query_id
-    if not is_other and _rank(progress.committed_batch) >= _rank(baseline.committed_batch):
+    if not is_other and rank_batch(progress.committed_batch) >= rank_batch(
+        baseline.committed_batch
+    ):
         return None
     return (
         f"The checkpoint was replaced since the run was planned: it was query "
@@ -212,7 +214,3 @@ def _find_disagreement(run: Run, progress: Progress) -> str | None:
         f"{committed}, the ledger {[source['endOffset'] for source in recorded[0].sources]}. "
         "Restore the checkpoint from a backup."
     )
-
-
-def _rank(batch_id: int | None) -> int:
-    return -1 if batch_id is None else batch_id

@@ -52,6 +52,11 @@ class Baseline:
     committed_batch: int | None = None
 
 
+def rank_batch(batch_id: int | None) -> int:
+    """Order batches, with none at all before the first."""
+    return -1 if batch_id is None else batch_id
+
+
 @dataclass(frozen=True)
 class Plan:
     """What a run is to reach, or why there is none."""
@@ -110,6 +115,12 @@ class Run:
     plan: Plan
     attempt: Attempt | None = None
     batches: tuple[BatchRecord, ...] = ()
+
+    @property
+    def left_at(self) -> Baseline:
+        """Where the run left the checkpoint, as far as the ledger knows."""
+        batches = [self.plan.baseline.committed_batch, *(batch.batch_id for batch in self.batches)]
+        return replace(self.plan.baseline, committed_batch=max(batches, key=rank_batch))
 
     @property
     def input_rows(self) -> int:

@@ -13,7 +13,7 @@ from tidegate.core.checkpoint.progress import Progress, State, read_progress
 from tidegate.core.deltalog import DeltaLog
 from tidegate.core.ends.files import Backlog, find_backlog, list_landing, refuse_patterns
 from tidegate.core.errors import BlockedError, CheckpointError, LedgerError, SourceError
-from tidegate.core.ledger import Baseline, Decision, Ledger, Plan, Run
+from tidegate.core.ledger import Baseline, Decision, Ledger, Plan, rank_batch
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.spec.sink import DeltaSink
@@ -35,9 +35,21 @@ class Finding:
 def plan_run(pipeline: Pipeline, settings: Settings, run_id: str) -> Plan:
     """Plan a run and open it in the ledger; what no retry can mend is recorded as blocked."""
     checkpoint = settings.checkpoint_of(pipeline.name)
+    ledger = Ledger.beside(settings.state_of(pipeline.name))
     progress = read_progress(checkpoint)
     baseline = Baseline(progress.query_id, progress.committed_batch)
-    decision, finding = _decide(pipeline, settings, progress, checkpoint)
+    try:
+        latest = ledger.find_latest()
+        known = latest.left_at if latest else baseline
+        _check_history(known, progress)
+        finding = _find_work(pipeline, settings, progress, checkpoint)
+        decision = Decision.RUN if finding.target else Decision.IDLE
+    except LedgerError as error:
+        decision, finding = Decision.BLOCKED, Finding(str(error))
+    except (BlockedError, CheckpointError, SourceError) as error:
+        decision, finding = Decision.BLOCKED, Finding(str(error))
+        # What stands there now may be the very thing that is wrong: keep what the last run left.
+        baseline = known
     plan = Plan(
         run_id=run_id,
         decision=decision,
@@ -46,34 +58,26 @@ def plan_run(pipeline: Pipeline, settings: Settings, run_id: str) -> Plan:
         target=finding.target,
         baseline=baseline,
     )
-    return Ledger.beside(settings.state_of(pipeline.name)).open_run(plan)
+    return ledger.open_run(plan)
 
 
-def _decide(
+def _find_work(
     pipeline: Pipeline, settings: Settings, progress: Progress, checkpoint: UPath
-) -> tuple[Decision, Finding]:
-    try:
-        _check_history(Ledger.beside(settings.state_of(pipeline.name)).find_latest(), progress)
-        _check_checkpoint(pipeline, settings, progress)
-        finding = _find_work(pipeline, settings, progress, checkpoint)
-        finding = _include_pending(finding, progress, checkpoint)
-    except (BlockedError, CheckpointError, LedgerError, SourceError) as error:
-        return Decision.BLOCKED, Finding(str(error))
-    return (Decision.RUN if finding.target else Decision.IDLE), finding
+) -> Finding:
+    _check_checkpoint(pipeline, settings, progress)
+    finding = _find_new_data(pipeline, settings, progress, checkpoint)
+    return _include_pending(finding, progress, checkpoint)
 
 
-def _check_history(latest: Run | None, progress: Progress) -> None:
+def _check_history(known: Baseline, progress: Progress) -> None:
     """Refuse a checkpoint that is not the one of the last run: reading anew would double rows."""
-    if latest is None or not progress.is_readable:
-        return
-    baseline = latest.plan.baseline
-    known = max([*(batch.batch_id for batch in latest.batches), -1, baseline.committed_batch or -1])
-    reached = -1 if progress.committed_batch is None else progress.committed_batch
-    is_other = baseline.query_id is not None and progress.query_id != baseline.query_id
-    if is_other or reached < known:
+    if not progress.is_readable:
+        return  # told in its own words
+    is_other = known.query_id is not None and progress.query_id != known.query_id
+    if is_other or rank_batch(progress.committed_batch) < rank_batch(known.committed_batch):
         raise BlockedError(
             f"The checkpoint is at batch {progress.committed_batch} of query {progress.query_id}, "
-            f"and the last run left it at batch {known} of query {baseline.query_id}.",
+            f"and the last run left it at batch {known.committed_batch} of query {known.query_id}.",
             cause="It was deleted, set back or replaced; read anew, rows would be written twice.",
             remedy="Restore it from a backup. To read all anew, delete the pipeline's whole state "
             "folder and its table.",
@@ -132,7 +136,7 @@ def _include_pending(finding: Finding, progress: Progress, checkpoint: UPath) ->
     return Finding(reason, BatchTarget(progress.planned_batch))
 
 
-def _find_work(
+def _find_new_data(
     pipeline: Pipeline, settings: Settings, progress: Progress, checkpoint: UPath
 ) -> Finding:
     match pipeline.source:
