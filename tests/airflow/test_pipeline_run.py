@@ -28,16 +28,12 @@ def run_dag(dag_bag):
 
 
 def test_a_run_commits_its_target_and_then_is_idle(write_spec, landing, run_dag, settings):
-    from airflow.models.asset import AssetEvent
-    from airflow.utils.session import create_session
-
     write_spec()
     (landing / "a.json").write_text('{"id": 1}\n{"id": 2}\n')
     (landing / "b.json").write_text('{"id": 3}\n')
     result, states, _ = run_dag()
     assert states == {"plan": "success", "submit": "success", "confirm": "success"}
-    with create_session() as session:
-        event = session.query(AssetEvent).filter_by(source_run_id=result.run_id).one()
+    event = read_event(result.run_id)
     assert event.extra["batches"] == [0, 1]
     assert event.extra["rows"] == 3
     assert event.extra["offsets"] == {"0": {"logOffset": 1}}
@@ -50,6 +46,60 @@ def test_a_run_commits_its_target_and_then_is_idle(write_spec, landing, run_dag,
     run = Ledger.beside(settings.state_of("p")).read_run(result.run_id)
     assert run.plan.decision == "idle"
     assert run.attempt is None
+
+
+def read_event(run_id):
+    from airflow.models.asset import AssetEvent
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        return session.query(AssetEvent).filter_by(source_run_id=run_id).one_or_none()
+
+
+def test_what_a_run_committed_and_could_not_announce_is_announced_by_the_next(
+    write_spec, landing, run_dag, settings, monkeypatch
+):
+    from airflow.sdk.exceptions import AirflowFailException
+
+    from tidegate.airflow.sensor import ConfirmSensor
+
+    def die(self, context):
+        raise AirflowFailException("The machine went away.")
+
+    write_spec(retries=0)
+    (landing / "a.json").write_text('{"id": 1}\n{"id": 2}\n')
+    with monkeypatch.context() as patch:
+        patch.setattr(ConfirmSensor, "execute", die)
+        result, states, _ = run_dag()
+    assert states == {"plan": "success", "submit": "success", "confirm": "failed"}
+    assert read_event(result.run_id) is None
+    # As if the driver had been killed right after its commit, too.
+    (Path(settings.state) / "p/runs/batches/0.json").unlink()
+
+    result, states, _ = run_dag()
+    assert states == {"plan": "success", "submit": "skipped", "confirm": "success"}
+    told = read_event(result.run_id).extra
+    assert (told["batches"], told["rows"], told["input_rows"]) == ([0], 2, None)
+    assert told["table_versions"] == {"main": 1}
+
+    result, states, _ = run_dag()
+    assert states == {"plan": "success", "submit": "skipped", "confirm": "skipped"}
+    assert read_event(result.run_id) is None
+
+
+def test_a_driver_that_dies_without_a_word_is_recorded_as_failed(
+    write_spec, landing, run_dag, settings
+):
+    write_spec(retries=0, transform={"python": "dying:die"})
+    (settings.pipelines / "dying.py").write_text(
+        "import os, signal\n\n\ndef die(df, context):\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    (landing / "a.json").write_text('{"id": 1}\n')
+    result, states, _ = run_dag()
+    assert states == {"plan": "success", "submit": "failed", "confirm": "upstream_failed"}
+    attempt = Ledger.beside(settings.state_of("p")).read_attempt(result.run_id)
+    assert attempt.outcome == "failed"
+    assert "it was killed, or it never began" in attempt.error
 
 
 def test_a_missing_landing_zone_is_blocked_and_not_tried_again(write_spec, run_dag, settings):

@@ -34,8 +34,6 @@ def kafka(checkpoint):
         ({"covers": KafkaTarget({"orders": {"0": 10}})}, False),
         ({"covers": {"kind": "kafka", "offsets": {"orders": {"0": 9}}}}, True),
         ({"covers": BatchTarget(1)}, True),
-        ({"covers": DeltaTarget(1)}, False),
-        ({"covers": FilesTarget(("/a",))}, False),
         ({"batch_at_least": 1}, True),
         ({"batch_at_least": "2"}, False),
         ({"nothing_pending": True}, False),
@@ -94,3 +92,9 @@ def test_the_deferral_ends_with_the_timeout(kafka):
         sense(kafka, nothing_pending=True, timeout=77, poke_interval=3).execute(EVENTS)
     assert deferred.value.timeout == timedelta(seconds=77)
     assert deferred.value.trigger.poll_seconds == 3
+
+
+@pytest.mark.parametrize("target", [DeltaTarget(1), FilesTarget(("/a",)), KafkaTarget({}, "5")])
+def test_a_target_that_the_checkpoint_can_never_cover_fails_at_once(kafka, target):
+    with pytest.raises(AirflowFailException, match=r"of kind kafka|has no source '5'"):
+        sense(kafka, covers=target).execute(EVENTS)

@@ -17,13 +17,23 @@ class DeltaTableBuilder:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def append(self, *, app_id: str | None = None, batch: int = 0) -> Self:
-        """Append rows, for a batch of a writer if one is named."""
+    def append(self, *, app_id: str | None = None, batch: int = 0, rows: int | None = None) -> Self:
+        """Append rows, for a batch of a writer if one is named, counted as by Spark if told."""
         written = [Transaction(app_id, batch)] if app_id else []
         properties = CommitProperties(app_transactions=written)
-        rows = Table.from_pydict({"id": Array([1, 2, 3], DataType.int64())})
-        write_deltalake(self.path, rows, mode="append", commit_properties=properties)
+        table = Table.from_pydict({"id": Array(list(range(rows or 3)), DataType.int64())})
+        write_deltalake(self.path, table, mode="append", commit_properties=properties)
+        if rows is not None:
+            self._count_as_spark(rows)
         return self
+
+    def _count_as_spark(self, rows: int) -> None:
+        newest = max(self.log.glob("*.json"))
+        actions = [json.loads(line) for line in newest.read_text().splitlines()]
+        for action in actions:
+            if "commitInfo" in action:
+                action["commitInfo"]["operationMetrics"] = {"numOutputRows": str(rows)}
+        newest.write_text("\n".join(map(json.dumps, actions)))
 
     def checksum(self, version: int, **content: Any) -> Self:
         """Write a version's checksum file as Delta on Spark does, with this among its content."""

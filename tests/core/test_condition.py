@@ -272,7 +272,7 @@ def test_a_baseline_that_was_purged_since_is_no_replacement(checkpoint, run):
 def record(ledger, batch, *ends):
     seen = [{"startOffset": None, "endOffset": end} for end in ends]
     at = "2026-11-16T03:49:20+00:00"
-    ledger.record_batch("run/1", BatchRecord(batch, 150, 1.0, at, seen, {}))
+    ledger.record_batch(BatchRecord(batch, "run/1", 150, 1.0, at, seen, {}))
 
 
 @pytest.mark.parametrize("attempt", [None, RUNNING, SUCCEEDED])

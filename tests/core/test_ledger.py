@@ -1,5 +1,6 @@
 """The run ledger: what is written is read, whole, and below its own folder."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ from upath import UPath
 
 from tidegate.core.errors import LedgerError
 from tidegate.core.ledger import (
+    Announcement,
     Attempt,
     Baseline,
     BatchRecord,
@@ -16,6 +18,7 @@ from tidegate.core.ledger import (
     Plan,
     Run,
     SinkRecord,
+    Summary,
 )
 from tidegate.core.storage import list_names
 from tidegate.core.target import BatchTarget, DeltaTarget, FilesTarget, KafkaTarget
@@ -32,9 +35,10 @@ LATER = "2026-11-16T05:00:00.000+00:00"
 ATTEMPT = Attempt(Outcome.FAILED, "2026-11-16T03:49:12.000+00:00", None, "It broke.")
 
 
-def record(batch, *, rows=10, version=1, sink="main"):
+def record(batch, *, rows=10, version=1, sink="main", run_id=PLAN.run_id):
     return BatchRecord(
         batch_id=batch,
+        run_id=run_id,
         input_rows=rows + 1,
         seconds=1.5,
         committed_at="2026-11-16T03:49:20.000+00:00",
@@ -76,32 +80,70 @@ def test_an_attempt_is_read_as_it_was_written(ledger, outcome):
 
 def test_batches_are_read_in_their_order(ledger):
     ledger.open_run(PLAN)
-    for batch in (10, 9, 2):
-        ledger.record_batch(PLAN.run_id, record(batch))
-    assert ledger.read_run(PLAN.run_id).batches == (record(2), record(9), record(10))
+    for batch in (4, 3, 2):
+        ledger.record_batch(record(batch))
+    assert ledger.read_run(PLAN.run_id).batches == (record(2), record(3), record(4))
+
+
+def test_a_batch_belongs_to_the_run_that_committed_it(ledger):
+    later = replace(PLAN, run_id="later", baseline=Baseline("0deb1b20", 2))
+    for plan in (PLAN, later):
+        ledger.open_run(plan)
+    for batch, run_id in enumerate([PLAN.run_id, "later", PLAN.run_id], start=2):
+        ledger.record_batch(record(batch, run_id=run_id))
+    assert [batch.batch_id for batch in ledger.read_run(PLAN.run_id).batches] == [2, 4]
+    assert [batch.batch_id for batch in ledger.read_run("later").batches] == [3]
+    assert [batch.batch_id for batch in ledger.read_batches(after=2)] == [3, 4]
+
+
+def test_what_downstream_was_told_is_read_as_it_was_written(ledger):
+    assert ledger.find_announcement() is None
+    for batch in (3, 4):
+        ledger.record_announcement(Announcement("0deb1b20", batch, PLAN.run_id))
+    assert ledger.find_announcement() == Announcement("0deb1b20", 4, PLAN.run_id)
+
+
+def test_the_newest_attempt_counts_although_an_older_driver_lingers(ledger):
+    ledger.open_run(PLAN)
+    retry = replace(ATTEMPT, started_at=LATER, outcome=Outcome.RUNNING)
+    for attempt in (replace(ATTEMPT, outcome=Outcome.RUNNING), retry, ATTEMPT):
+        ledger.record_attempt(PLAN.run_id, attempt)
+    assert ledger.read_attempt(PLAN.run_id) == retry
+
+
+@pytest.mark.parametrize("decision", [Decision.IDLE, Decision.BLOCKED])
+def test_a_tick_with_nothing_to_do_takes_no_space(ledger, decision):
+    for number in range(3):
+        ledger.open_run(replace(PLAN, run_id=f"tick {number}", decision=decision, target=None))
+    assert list_names(ledger.folder) == ["latest.json"]
 
 
 def test_a_replay_overwrites_its_own_record(ledger):
     ledger.open_run(PLAN)
-    ledger.record_batch(PLAN.run_id, record(2, rows=10))
-    ledger.record_batch(PLAN.run_id, record(2, rows=0))
-    assert ledger.read_run(PLAN.run_id).output_rows == 0
+    ledger.record_batch(record(2, rows=10))
+    ledger.record_batch(record(2, rows=0))
+    assert ledger.read_run(PLAN.run_id).summary.output_rows == 0
 
 
 def test_a_run_adds_up_its_batches():
     run = Run(PLAN, batches=(record(2, rows=10, version=3), record(3, rows=20, version=4)))
-    assert (run.input_rows, run.output_rows, run.versions) == (32, 30, {"main": 4})
+    assert run.summary == Summary((2, 3), 32, 30, {"main": 4})
+
+
+def test_rows_that_one_batch_does_not_tell_are_not_guessed():
+    run = Run(PLAN, batches=(record(2), replace(record(3), input_rows=None, seconds=None)))
+    assert (run.summary.input_rows, run.summary.output_rows) == (None, 20)
 
 
 def test_a_sink_that_tells_no_rows_or_version_adds_none():
     silent = replace(record(3), sinks={"main": SinkRecord(rows=None, version=None, is_replay=True)})
     run = Run(PLAN, batches=(record(2, rows=10, version=3), silent))
-    assert (run.output_rows, run.versions) == (10, {"main": 3})
+    assert (run.summary.output_rows, run.summary.versions) == (10, {"main": 3})
 
 
 def test_a_run_without_batches_did_nothing():
     run = Run(PLAN)
-    assert (run.input_rows, run.output_rows, run.seconds, run.versions) == (0, 0, 0, {})
+    assert (run.summary, run.seconds) == (Summary((), 0, 0, {}), 0)
 
 
 def test_a_run_that_is_planned_again_counts_from_where_it_began(ledger):
@@ -188,20 +230,27 @@ def test_no_two_long_names_share_a_folder_and_none_is_too_long_for_a_file_system
 
 def test_what_a_killed_driver_left_half_written_is_no_batch(ledger):
     ledger.open_run(PLAN)
-    ledger.record_batch(PLAN.run_id, record(2))
-    folder = ledger.folder / f"run={PLAN.run_id}" / "batches"
+    ledger.record_batch(record(2))
+    folder = ledger.folder / "batches"
     (folder / ".3.json.0123456789abcdef.tmp").write_text('{"batch_id": 3')
     assert len(ledger.read_run(PLAN.run_id).batches) == 1
 
 
 @pytest.mark.parametrize("content", ["", "{", "{}", "[]", '{"run_id": 5}', "\0"])
-@pytest.mark.parametrize("name", ["plan.json", "attempt.json", "batches/2.json"])
+@pytest.mark.parametrize(
+    "name",
+    [f"run={PLAN.run_id}/plan.json", f"run={PLAN.run_id}/attempts/1.json", "batches/2.json"],
+)
 def test_a_broken_ledger_file_is_named_with_its_remedy(tmp_path, name, content):
     ledger = Ledger.beside(UPath(tmp_path))
     ledger.open_run(PLAN)
-    ledger.record_batch(PLAN.run_id, record(2))
-    (ledger.folder / f"run={PLAN.run_id}" / name).write_text(content)
-    with pytest.raises(LedgerError, match=rf"{name} is broken: (?s:.*)Move the file away"):
+    ledger.record_batch(record(2))
+    ledger.open_run(replace(PLAN, run_id="later", decision=Decision.IDLE, target=None))
+    (ledger.folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (ledger.folder / name).write_text(content)
+    with pytest.raises(
+        LedgerError, match=rf"{re.escape(name)} is broken: (?s:.*)Move the file away"
+    ):
         ledger.read_run(PLAN.run_id)
 
 

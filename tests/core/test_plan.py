@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from tidegate.core.condition import RunReached, Verdict, judge
-from tidegate.core.ledger import Baseline, Decision, Ledger
+from tidegate.core.ledger import Announcement, Baseline, BatchRecord, Decision, Ledger, SinkRecord
 from tidegate.core.plan import plan_run
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.storage import open_path
@@ -77,6 +77,17 @@ def written(settings, checkpoint, table_at):
     """The sink, which holds what the checkpoint says."""
     written = table_at(Path(settings.data) / "sink")
     return written.append(app_id=f"{checkpoint.query_id}:main", batch=0)
+
+
+@pytest.fixture
+def ledger(settings):
+    return Ledger.beside(settings.state_of("orders"))
+
+
+@pytest.fixture(autouse=True)
+def _told(ledger, checkpoint):
+    """Downstream, which was told of all batches that these tests commit."""
+    ledger.record_announcement(Announcement(checkpoint.query_id, 99, "an earlier run"))
 
 
 @pytest.fixture
@@ -150,11 +161,65 @@ def test_an_idle_plan_writes_nothing_but_the_ledger(landing, plan, settings):
     landing.read(0, "a")
     runs = Path(settings.state) / "orders" / "runs"
     before = list_files(settings.checkpoint_of("orders")) | list_files(settings.data)
+    told = runs / "announced.json"
     assert plan(FILES).decision is Decision.IDLE
     after = list_files(settings.home)
     assert {path: after[path] for path in before} == before
     written = {path for path in after if path not in before and path.is_file()}
-    assert written == {runs / "latest.json", runs / "run=run%201" / "plan.json"}
+    assert written - {told} == {runs / "latest.json"}
+
+
+@pytest.mark.parametrize("told", [None, "another query", -1])
+def test_an_idle_run_announces_what_no_run_did(landing, plan, ledger, told):
+    landing.read(0, "a").read(1, "b")
+    (ledger.folder / "announced.json").unlink()
+    if told:
+        query_id = landing.checkpoint.query_id if told == -1 else told
+        ledger.record_announcement(Announcement(query_id, 0, "an earlier run"))
+    planned = plan(FILES)
+    assert (planned.decision, planned.target) == (Decision.IDLE, BatchTarget(1))
+    assert planned.reason == "no new files among 2; batch 1 was never announced downstream"
+    ledger.record_announcement(Announcement(landing.checkpoint.query_id, 1, "run 1"))
+    assert plan(FILES, "run 2").target is None
+
+
+def test_a_pipeline_that_never_ran_has_nothing_to_announce(landing, plan, ledger):
+    (ledger.folder / "announced.json").unlink()
+    assert (plan(FILES).decision, plan(FILES).target) == (Decision.IDLE, None)
+
+
+def test_batches_that_a_killed_driver_did_not_record_are_written_down(
+    landing, plan, ledger, sink, checkpoint
+):
+    writer = f"{checkpoint.query_id}:main"
+    landing.put("a", "b")
+    sink.append()
+    assert plan(FILES).decision is Decision.RUN
+    landing.read(0, "a").read(1, "b")
+    sink.append(app_id=writer, batch=0, rows=7).append().append(app_id=writer, batch=1, rows=8)
+    plan(FILES, "run 2")
+    first, second = ledger.read_run("run 1").batches
+    assert isinstance(first, BatchRecord)
+    assert (first.batch_id, first.run_id, first.input_rows) == (0, "run 1", None)
+    assert first.sinks == {"main": SinkRecord(rows=7, version=1)}
+    assert second.sinks == {"main": SinkRecord(rows=8, version=3)}
+    assert second.sources == [
+        {"description": "0", "startOffset": {"logOffset": 0}, "endOffset": {"logOffset": 1}}
+    ]
+    assert ledger.read_run("run 1").summary.output_rows == 15
+    assert ledger.read_run("run 2").batches == ()
+
+
+def test_only_what_is_missing_is_written_down(landing, plan, ledger):
+    landing.put("a", "b")
+    assert plan(FILES).decision is Decision.RUN
+    landing.read(0, "a").read(1, "b")
+    sources = [{"endOffset": {"logOffset": 0}}]
+    kept = BatchRecord(0, "run 1", 5, 1.5, "2026-11-16T03:49:20+00:00", sources, {})
+    ledger.record_batch(kept)
+    plan(FILES, "run 2")
+    assert [batch.input_rows for batch in ledger.read_run("run 1").batches] == [5, None]
+    assert ledger.read_batch(0) == kept
 
 
 def test_a_pending_batch_is_part_of_the_run(landing, plan):
@@ -184,16 +249,16 @@ def test_a_late_file_is_read_and_one_too_old_is_told(landing, plan):
     landing.put("too_old", "too_old_too", modified_ms=NOW_MS - 7 * DAY_MS - 1)
     planned = plan(FILES)
     assert planned.target == FilesTarget(landing.paths("late"), since=0)
-    assert planned.reason == (
-        "1 files to read; 2 files are older than max_file_age and will never be read"
-    )
+    assert planned.reason == "1 files to read"
+    assert planned.warning == "2 files are older than max_file_age and will never be read"
 
 
 def test_only_files_too_old_are_nothing_to_do(landing, plan):
     landing.read(0, "a").put("too_old", modified_ms=NOW_MS - 8 * DAY_MS)
     planned = plan(FILES)
     assert planned.decision is Decision.IDLE
-    assert "no new files among 2; 1 files are older than max_file_age" in planned.reason
+    assert planned.reason == "no new files among 2"
+    assert planned.warning == "1 files are older than max_file_age and will never be read"
 
 
 def test_the_age_limit_is_the_spec_s_own(landing, plan):
@@ -206,8 +271,8 @@ def test_an_overwritten_file_is_not_read_again_and_the_plan_says_so(landing, pla
     landing.read(0, "a", "b").put("a", modified_ms=NOW_MS + 5)
     planned = plan(FILES)
     assert planned.decision is Decision.IDLE
-    assert planned.reason == (
-        "no new files among 2; "
+    assert planned.reason == "no new files among 2"
+    assert planned.warning == (
         "1 files are overwritten after they were read and will not be read again"
     )
 
@@ -217,8 +282,9 @@ def test_all_that_will_not_be_read_is_told_beside_what_will(landing, plan):
     landing.put("too_old", modified_ms=NOW_MS - 8 * DAY_MS)
     planned = plan(FILES)
     assert planned.target == FilesTarget(landing.paths("b"), since=0)
-    assert planned.reason == (
-        "1 files to read; 1 files are older than max_file_age and will never be read; "
+    assert planned.reason == "1 files to read"
+    assert planned.warning == (
+        "1 files are older than max_file_age and will never be read; "
         "1 files are overwritten after they were read and will not be read again"
     )
 

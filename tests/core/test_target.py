@@ -1,16 +1,18 @@
 """Judging targets by what is committed, and by nothing else."""
 
+import json
+from dataclasses import asdict
+
 import pytest
 from pydantic import ValidationError
 
 from tidegate.core.checkpoint.progress import read_progress
-from tidegate.core.errors import CorruptLogError
+from tidegate.core.errors import CorruptLogError, TargetMismatchError
 from tidegate.core.target import (
     BatchTarget,
     DeltaTarget,
     FilesTarget,
     KafkaTarget,
-    dump_target,
     find_shortfall,
     parse_target,
 )
@@ -34,7 +36,7 @@ def judge(target, checkpoint):
     ],
 )
 def test_a_target_survives_json(target):
-    assert parse_target(dump_target(target)) == target
+    assert parse_target(json.loads(json.dumps(asdict(target)))) == target
 
 
 @pytest.mark.parametrize(
@@ -71,14 +73,20 @@ def test_nothing_is_reached_before_the_first_commit(checkpoint, target):
 @pytest.mark.parametrize(
     ("target", "reason"),
     [
-        (DeltaTarget(0), "source '0' is of kind files, and the target is for delta"),
-        (KafkaTarget({"a": {"0": 1}}), "source '0' is of kind files, and the target is for kafka"),
-        (FilesTarget((), source="x"), "the checkpoint has no source 'x' (it has 0, 1)"),
-        (FilesTarget((), source="1"), "source '1' has no committed position yet"),
+        (DeltaTarget(0), "Source '0' is of kind files, and the target is for delta."),
+        (KafkaTarget({"a": {"0": 1}}), "Source '0' is of kind files, and the target is for kafka."),
+        (FilesTarget((), source="x"), "The checkpoint has no source 'x'; it has '0', '1'."),
     ],
 )
-def test_a_target_for_another_source_is_never_reached(checkpoint, target, reason):
-    assert judge(target, checkpoint.batch(0, {"logOffset": 0}, None)) == reason
+def test_a_target_for_another_source_is_refused(checkpoint, target, reason):
+    with pytest.raises(TargetMismatchError, match=reason):
+        judge(target, checkpoint.batch(0, {"logOffset": 0}, None))
+
+
+def test_a_source_without_a_position_has_reached_nothing(checkpoint):
+    checkpoint.batch(0, {"logOffset": 0}, None)
+    shortfall = judge(FilesTarget((), source="1"), checkpoint)
+    assert shortfall == "source '1' has no committed position yet"
 
 
 @pytest.mark.parametrize(("wanted", "is_reached"), [(0, True), (1, True), (2, False)])
@@ -194,7 +202,8 @@ def test_a_version_of_recorded_changes_is_read_once_the_position_is_at_its_last_
 @pytest.mark.parametrize("version", [None, "9", [], {}])
 def test_a_delta_position_without_a_number_does_not_reach_a_version(local_checkpoint, version):
     local_checkpoint.batch(0, local_checkpoint.delta(0) | {"reservoirVersion": version})
-    assert judge(DeltaTarget(3), local_checkpoint) is not None
+    with pytest.raises(TargetMismatchError, match="of kind unknown, and the target is for delta"):
+        judge(DeltaTarget(3), local_checkpoint)
 
 
 @pytest.mark.parametrize("index", [None, "9", [], {}])

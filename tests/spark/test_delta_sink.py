@@ -37,7 +37,7 @@ def test_the_transaction_pair_is_in_the_commit_that_holds_the_rows(runs, pipelin
     run = runs.run(pipeline_of(RATE))
     query_id = read_query_id(settings.checkpoint_of("p"))
     log = DeltaLog(settings.locate("out"))
-    version = run.versions["main"]
+    version = run.summary.versions["main"]
     assert log.read_commit(version).transactions == {f"{query_id}:main": 1}
     assert log.find_transaction(version, f"{query_id}:main") == 1
     assert log.read_commit(version).rows == 4
@@ -50,7 +50,7 @@ def test_another_writer_between_batches_does_not_confuse_the_record(
     location = settings.locate_url("out")
     spark.sql(f"INSERT INTO delta.`{location}` VALUES (current_timestamp(), 99)")
     run = runs.run(pipeline_of(RATE))
-    assert run.output_rows == 4
+    assert run.summary.output_rows == 4
 
 
 def test_a_layout_by_a_column_that_is_not_there_is_refused(runs, pipeline_of, settings):

@@ -32,5 +32,5 @@ def test_the_five_steps_give_a_table(runs, settings, rows_of):
         '{"url": "https://example.org/", "at": "2026-01-02T03:04:05Z"}\n'
     )
     run = runs.run(load_pipeline(settings.pipelines, "clicks").require())
-    assert (run.input_rows, run.output_rows) == (2, 1)
+    assert (run.summary.input_rows, run.summary.output_rows) == (2, 1)
     assert rows_of("bronze/clicks", "user", "host") == [("ann", "example.org")]

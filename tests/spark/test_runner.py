@@ -42,7 +42,7 @@ def test_each_row_arrives_once_in_bounded_batches(runs, pipeline, landing, rows_
     run = runs.run(pipeline)
     assert rows_of("out", "id") == [(0,), (1,), (2,), (3,), (4,)]
     assert [batch.input_rows for batch in run.batches] == [2, 2, 1]
-    assert run.output_rows == 5
+    assert run.summary.output_rows == 5
     assert run.attempt.outcome is Outcome.SUCCEEDED
 
 
@@ -63,7 +63,7 @@ def test_the_next_run_reads_just_what_is_new(runs, pipeline, landing, rows_of):
     runs.run(pipeline)
     land(landing, "b.json", 3)
     run = runs.run(pipeline)
-    assert run.input_rows == 1
+    assert run.summary.input_rows == 1
     assert [batch.batch_id for batch in run.batches] == [1]
     assert rows_of("out", "id") == [(1,), (2,), (3,)]
 
@@ -115,7 +115,7 @@ def test_a_failing_batch_stays_pending_and_is_replayed_once(
     assert runs.judge(pipeline, plan).verdict is Verdict.REACHED
     assert rows_of("out", "id") == [(1,), (2,)]
     [batch] = runs.ledger(pipeline).read_run(plan.run_id).batches
-    assert batch.sinks["main"].is_replay
+    assert (batch.sinks["main"].is_replay, batch.sinks["main"].rows) == (True, 1)
 
 
 def test_a_record_that_fails_in_a_batch_is_told_by_its_cause(runs, pipeline_of, landing):

@@ -141,7 +141,7 @@ def test_a_file_older_than_max_file_age_is_never_read_and_the_plan_says_so(
     assert rows_of("out", "id") == [(1,), (2,)]
     plan = runs.plan(pipeline)
     assert plan.decision is Decision.IDLE
-    assert "1 files are older than max_file_age" in plan.reason
+    assert "1 files are older than max_file_age" in plan.warning
 
 
 def test_an_overwritten_file_is_not_read_again(runs, pipeline_of, landing, rows_of):

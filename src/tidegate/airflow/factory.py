@@ -75,11 +75,7 @@ def build_dag(pipeline: Pipeline, settings: Settings, text: str) -> DAG:
     with dag:
         plan = PlanOperator(task_id="plan", pipeline=pipeline, settings=settings)
         submit = SubmitOperator(task_id="submit", pipeline=pipeline, settings=settings)
-        confirm = ConfirmSensor(
-            task_id="confirm",
-            checkpoint=str(settings.checkpoint_of(pipeline.name)),
-            outlets=[pipeline_asset(pipeline.name)],
-        )
+        confirm = ConfirmSensor(task_id="confirm", pipeline=pipeline, settings=settings)
         plan >> submit >> confirm
     return dag
 

@@ -28,6 +28,8 @@ class PlanOperator(BaseOperator, SkipMixin):
         """Plan the run and open it in the ledger."""
         plan = plan_run(self.pipeline, self.settings, context["run_id"])
         self.log.info("%s: %s", plan.decision, plan.reason)
+        if plan.warning:
+            self.log.warning("%s", plan.warning)
         target = plan.target.describe() if plan.target else None
         context["ti"].xcom_push(
             key="plan",
@@ -36,7 +38,8 @@ class PlanOperator(BaseOperator, SkipMixin):
         if plan.decision is Decision.BLOCKED:
             raise AirflowFailException(f"{self.pipeline.name} is blocked: {plan.reason}")
         if plan.decision is Decision.IDLE:
-            self.skip(context["ti"], self._list_downstream())
+            self.skip(context["ti"], self._list_needless(has_target=plan.target is not None))
 
-    def _list_downstream(self) -> Sequence[Any]:
-        return list(self.get_flat_relatives(upstream=False))
+    def _list_needless(self, *, has_target: bool) -> Sequence[Any]:
+        # With a target, confirm has something to announce; only the work itself is needless.
+        return list(self.downstream_list if has_target else self.get_flat_relatives(upstream=False))

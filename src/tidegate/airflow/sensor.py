@@ -7,9 +7,10 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
-from airflow.sdk import Asset, BaseSensorOperator, Context
+from airflow.sdk import Asset, BaseSensorOperator, Context, TriggerRule
 from airflow.sdk.exceptions import AirflowFailException
 
+from tidegate.airflow.asset import pipeline_asset
 from tidegate.airflow.trigger import CheckpointTrigger
 from tidegate.core.condition import (
     BatchAtLeast,
@@ -24,7 +25,10 @@ from tidegate.core.condition import (
     dump_conditions,
     judge,
 )
-from tidegate.core.ledger import Ledger
+from tidegate.core.ledger import Announcement, Ledger, Summary
+from tidegate.core.recovery import recover_batches
+from tidegate.core.settings import Settings
+from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.storage import open_path
 from tidegate.core.target import Target, parse_target
 
@@ -149,35 +153,70 @@ class CheckpointSensor(BaseSensorOperator):
 
 
 class ConfirmSensor(CheckpointSensor):
-    """Succeeds when a planned run reached its target, and tells downstream what it committed."""
+    """Succeeds when a planned run reached its target, and tells downstream what was committed."""
 
     template_fields: Sequence[str] = (*CheckpointSensor.template_fields, "planned_run")
 
-    def __init__(self, *, planned_run: str = "{{ run_id }}", **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *,
+        pipeline: Pipeline,
+        settings: Settings,
+        planned_run: str = "{{ run_id }}",
+        **kwargs: Any,
+    ) -> None:
         self.planned_run = planned_run
-        super().__init__(**kwargs)
+        super().__init__(
+            checkpoint=str(settings.checkpoint_of(pipeline.name)),
+            timeout=pipeline.confirm_timeout.total_seconds(),
+            outlets=[pipeline_asset(pipeline.name)],
+            # Submit is skipped where an idle run has only to announce what earlier ones committed.
+            trigger_rule=TriggerRule.NONE_FAILED,
+            on_success_callback=_record_announcement,
+            **kwargs,
+        )
+        self.pipeline = pipeline
+        self.settings = settings
+        self.announcement: Announcement | None = None
 
     def list_conditions(self) -> list[Condition]:
         """List what is waited for: the run's own target."""
         return [RunReached(self.planned_run)]
 
     def describe_success(self, judgement: Judgement) -> dict[str, Any]:
-        """Say what the run committed: batches, rows, offsets and table versions."""
-        run = Ledger.beside(open_path(self.checkpoint).parent).read_run(self.planned_run)
+        """Say what was committed since downstream was told last, be it by this run or not."""
+        ledger = Ledger.beside(self.settings.state_of(self.pipeline.name))
+        plan = ledger.read_plan(self.planned_run)
+        recover_batches(self.pipeline, self.settings, plan)
         progress = judgement.progress
+        told = ledger.find_announcement()
+        is_same = told is not None and told.query_id == progress.query_id
+        news = Summary.of(ledger.read_batches(after=told.batch_id if told and is_same else None))
+        self.announcement = Announcement(
+            progress.query_id, progress.committed_batch, self.planned_run
+        )
         return {
             "run_id": self.planned_run,
             "query_id": progress.query_id,
             "committed_batch": progress.committed_batch,
-            "batches": [batch.batch_id for batch in run.batches],
-            "input_rows": run.input_rows,
-            "rows": run.output_rows,
+            "batches": list(news.batches),
+            "input_rows": news.input_rows,
+            "rows": news.output_rows,
             "offsets": {source.source: source.committed for source in progress.sources},
-            "table_versions": run.versions,
+            "table_versions": news.versions,
+            "warning": plan.warning,
         }
 
     def _has_condition(self) -> bool:
         return True
+
+
+def _record_announcement(context: Context) -> None:
+    """Remember what downstream was told, once Airflow has taken it."""
+    task = context["task"]
+    if isinstance(task, ConfirmSensor) and task.announcement:
+        ledger = Ledger.beside(task.settings.state_of(task.pipeline.name))
+        ledger.record_announcement(task.announcement)
 
 
 def _read_target(covers: Target | dict[str, Any]) -> Target:

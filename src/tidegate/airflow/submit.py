@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from tidegate.core.errors import SettingsError
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
-from tidegate.core.submission import prepare_submission, require_jars
+from tidegate.core.submission import prepare_submission, record_silent_end, require_jars
 
 _EXAMPLE = """AIRFLOW_CONN_SPARK_DEFAULT='{"conn_type": "spark", "host": "local[2]"}'"""
 
@@ -31,6 +31,7 @@ class SubmitOperator(SparkSubmitOperator):
             **kwargs,
         )
         self.settings = settings
+        self.pipeline_name = pipeline.name
 
     def execute(self, context: Context) -> None:
         """Check what would otherwise fail in riddles, then submit."""
@@ -39,7 +40,11 @@ class SubmitOperator(SparkSubmitOperator):
             require_jars(self.settings)
         except SettingsError as error:
             raise AirflowFailException(str(error)) from error
-        super().execute(context)
+        try:
+            super().execute(context)
+        except Exception:
+            record_silent_end(self.settings, self.pipeline_name, context["run_id"])
+            raise
 
     def _check_connection(self) -> None:
         # The hook takes a missing or hostless connection for YARN, without a word.

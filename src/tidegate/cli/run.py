@@ -16,10 +16,16 @@ from tidegate.core.condition import RunReached, Verdict, judge
 from tidegate.core.errors import BlockedError, SettingsError, SubmitError, TargetMissedError
 from tidegate.core.ledger import Decision, Ledger
 from tidegate.core.plan import plan_run
+from tidegate.core.recovery import recover_batches
 from tidegate.core.settings import Settings
 from tidegate.core.spec.loader import find_spec, load_specs
 from tidegate.core.spec.pipeline import Pipeline
-from tidegate.core.submission import Submission, prepare_submission, require_jars
+from tidegate.core.submission import (
+    Submission,
+    prepare_submission,
+    record_silent_end,
+    require_jars,
+)
 
 _SHELL_SIGNALS = 128  # a shell ends with this and the signal's number
 
@@ -38,10 +44,16 @@ def run(
     if plan.decision is Decision.BLOCKED:
         raise BlockedError(f"{name} is blocked: {plan.reason}")
     print(f"{name}: {plan.decision}, {plan.reason}", flush=True)
+    if plan.warning:
+        print(f"{name}: {plan.warning}", flush=True)
     if plan.decision is Decision.IDLE:
         return
     require_jars(settings)
-    submit(prepare_submission(pipeline, settings, run_id), master)
+    try:
+        submit(prepare_submission(pipeline, settings, run_id), master)
+    except SubmitError:
+        record_silent_end(settings, name, run_id)
+        raise
     _confirm(pipeline, settings, run_id)
 
 
@@ -85,8 +97,11 @@ def _confirm(pipeline: Pipeline, settings: Settings, run_id: str) -> None:
     judgement = judge(settings.checkpoint_of(pipeline.name), [RunReached(run_id)])
     if judgement.verdict is not Verdict.REACHED:
         raise TargetMissedError(judgement.reason)
-    run = Ledger.beside(settings.state_of(pipeline.name)).read_run(run_id)
+    ledger = Ledger.beside(settings.state_of(pipeline.name))
+    recover_batches(pipeline, settings, ledger.read_plan(run_id))
+    did = ledger.read_run(run_id).summary
+    read = "" if did.input_rows is None else f"{did.input_rows:,} rows read, "
     print(
         f"{pipeline.name}: committed batch {judgement.progress.committed_batch}, "
-        f"{len(run.batches)} batches, {run.input_rows:,} rows read, {run.output_rows:,} written"
+        f"{len(did.batches)} batches, {read}{did.output_rows:,} written"
     )

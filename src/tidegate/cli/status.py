@@ -18,8 +18,7 @@ from tidegate.core.status import (
     UNHEALTHY,
     PipelineStatus,
     RunState,
-    order_by_flow,
-    read_status,
+    list_statuses,
 )
 
 _COLOURS = {RunState.COMMITTED: "green", RunState.IDLE: "cyan", RunState.RUNNING: "yellow"}
@@ -28,20 +27,16 @@ _COLOURS = {RunState.COMMITTED: "green", RunState.IDLE: "cyan", RunState.RUNNING
 def status(*, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """Show where every pipeline stands."""
     settings = Settings.from_environment()
-    specs = load_specs(settings.pipelines)
-    pipelines = order_by_flow([spec.require() for spec in specs if not spec.error])
-    rows = [read_status(pipeline, settings) for pipeline in pipelines]
-    broken = [spec.error for spec in specs if spec.error]
+    rows = list_statuses(load_specs(settings.pipelines), settings)
     if as_json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
-    else:
-        console = Console()
-        console.print(render_status(rows))
-        for row in rows:
-            if row.state in UNHEALTHY:
-                console.print(f"{row.pipeline}: {row.reason}", markup=False, soft_wrap=True)
-    for error in broken:
-        Console(stderr=True).print(str(error), markup=False, soft_wrap=True)
+        return
+    console = Console()
+    console.print(render_status(rows))
+    for row in rows:
+        told = [row.reason if row.state in UNHEALTHY else None, row.warning]
+        for line in filter(None, told):
+            console.print(f"{row.pipeline}: {line}", markup=False, soft_wrap=True)
 
 
 def render_status(rows: Iterable[PipelineStatus], title: str | None = None) -> Table:

@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 from upath import UPath
 
+from tidegate.core.checkpoint.log import find_commit_time
 from tidegate.core.checkpoint.progress import Progress, State, read_progress
 from tidegate.core.errors import CheckpointError
-from tidegate.core.ledger import Ledger, Outcome, Run, rank_batch
+from tidegate.core.ledger import Attempt, Baseline, Ledger, Outcome, rank_batch
 from tidegate.core.target import Target, find_shortfall
 
 
@@ -99,9 +100,10 @@ def parse_conditions(value: Any) -> list[Condition]:
 
 def judge(checkpoint: UPath, conditions: list[Condition]) -> Judgement:
     """Judge all conditions on one reading of a checkpoint."""
+    ledger = Ledger.beside(checkpoint.parent)
     # The ledger first: a job that commits and ends in between must not look as if it ended short.
-    runs = {
-        condition: Ledger.beside(checkpoint.parent).read_run(condition.run_id)
+    attempts = {
+        condition.run_id: ledger.read_attempt(condition.run_id)
         for condition in conditions
         if isinstance(condition, RunReached)
     }
@@ -111,7 +113,9 @@ def judge(checkpoint: UPath, conditions: list[Condition]) -> Judgement:
     try:
         for condition in conditions:
             verdict, reason = (
-                _judge_run(runs[condition], progress, checkpoint)
+                _RunJudge(ledger, condition.run_id, progress, checkpoint).judge(
+                    attempts[condition.run_id]
+                )
                 if isinstance(condition, RunReached)
                 else _judge_condition(condition, progress, checkpoint)
             )
@@ -163,54 +167,60 @@ def _describe_unsettled(progress: Progress) -> str:
 def _find_commit_age(progress: Progress, checkpoint: UPath) -> float | None:
     if progress.committed_batch is None:
         return None
-    commit = checkpoint / "commits" / str(progress.committed_batch)
-    written = commit.fs.modified(commit.path)
-    is_aware = written.tzinfo is not None
-    age = datetime.now(UTC) - (written if is_aware else written.replace(tzinfo=UTC))
-    return float(age.total_seconds())
+    committed_at = find_commit_time(checkpoint, progress.committed_batch)
+    return (datetime.now(UTC) - committed_at).total_seconds() if committed_at else None
 
 
-def _judge_run(run: Run, progress: Progress, checkpoint: UPath) -> tuple[Verdict, str]:
-    contradiction = _find_replacement(run, progress) or _find_disagreement(run, progress)
-    if contradiction:
-        return Verdict.FAILED, contradiction
-    if run.plan.target is None:
-        return Verdict.FAILED, f"The run was planned as {run.plan.decision}: {run.plan.reason}."
-    shortfall = find_shortfall(run.plan.target, progress, checkpoint)
-    if shortfall is None:
-        return Verdict.REACHED, ""
-    if run.attempt is None or run.attempt.outcome is Outcome.RUNNING:
-        return Verdict.WAITING, shortfall
-    ended = "failed" if run.attempt.outcome is Outcome.FAILED else "ended"
-    error = f" It said: {run.attempt.error}" if run.attempt.error else ""
-    return Verdict.FAILED, (
-        f"The job {ended} without reaching {run.plan.target.describe()}: {shortfall}.{error} "
-        "Clear the submit task to go on from the last commit."
-    )
+@dataclass(frozen=True)
+class _RunJudge:
+    """Judges one planned run by the commit log."""
 
+    ledger: Ledger
+    run_id: str
+    progress: Progress
+    checkpoint: UPath
 
-def _find_replacement(run: Run, progress: Progress) -> str | None:
-    baseline = run.plan.baseline
-    is_other = baseline.query_id is not None and progress.query_id != baseline.query_id
-    if not is_other and rank_batch(progress.committed_batch) >= rank_batch(
-        baseline.committed_batch
-    ):
-        return None
-    return (
-        f"The checkpoint was replaced since the run was planned: it was query "
-        f"{baseline.query_id} at batch {baseline.committed_batch}, it is {progress.query_id} at "
-        f"{progress.committed_batch}. Find out who did so, then start a new run."
-    )
+    def judge(self, attempt: Attempt | None) -> tuple[Verdict, str]:
+        plan = self.ledger.read_plan(self.run_id)
+        contradiction = self._find_replacement(plan.baseline) or self._find_disagreement()
+        if contradiction:
+            return Verdict.FAILED, contradiction
+        if plan.target is None:
+            return Verdict.FAILED, f"The run was planned as {plan.decision}: {plan.reason}."
+        shortfall = find_shortfall(plan.target, self.progress, self.checkpoint)
+        if shortfall is None:
+            return Verdict.REACHED, ""
+        if attempt is None or attempt.outcome is Outcome.RUNNING:
+            return Verdict.WAITING, shortfall
+        ended = "failed" if attempt.outcome is Outcome.FAILED else "ended"
+        error = f" It said: {attempt.error}" if attempt.error else ""
+        return Verdict.FAILED, (
+            f"The job {ended} without reaching {plan.target.describe()}: {shortfall}.{error} "
+            "Clear the submit task to go on from the last commit."
+        )
 
+    def _find_replacement(self, baseline: Baseline) -> str | None:
+        query_id, batch = self.progress.query_id, self.progress.committed_batch
+        is_other = baseline.query_id is not None and query_id != baseline.query_id
+        if not is_other and rank_batch(batch) >= rank_batch(baseline.committed_batch):
+            return None
+        return (
+            f"The checkpoint was replaced since the run was planned: it was query "
+            f"{baseline.query_id} at batch {baseline.committed_batch}, it is {query_id} at "
+            f"{batch}. Find out who did so, then start a new run."
+        )
 
-def _find_disagreement(run: Run, progress: Progress) -> str | None:
-    """Find a commit log that says other than what the driver saw when it committed."""
-    recorded = [b for b in run.batches if b.batch_id == progress.committed_batch]
-    committed = [source.committed for source in progress.sources]
-    if not recorded or [source["endOffset"] for source in recorded[0].sources] == committed:
-        return None
-    return (
-        f"offsets/{progress.committed_batch} is not what the driver committed: it says "
-        f"{committed}, the ledger {[source['endOffset'] for source in recorded[0].sources]}. "
-        "Restore the checkpoint from a backup."
-    )
+    def _find_disagreement(self) -> str | None:
+        """Find a commit log that says other than what the driver saw when it committed."""
+        batch = self.progress.committed_batch
+        recorded = None if batch is None else self.ledger.read_batch(batch)
+        if recorded is None or not recorded.sources:
+            return None
+        seen = [source["endOffset"] for source in recorded.sources]
+        committed = [source.committed for source in self.progress.sources]
+        if seen == committed:
+            return None
+        return (
+            f"offsets/{batch} is not what the driver committed: it says {committed}, the ledger "
+            f"{seen}. Restore the checkpoint from a backup."
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +66,25 @@ class DeltaLog:
             found = self._load(version).transaction_version(app_id)
             return None if found is None else int(found)
         return next((int(txn["version"]) for txn in recorded if txn["appId"] == app_id), None)
+
+    def find_batches(self, app_id: str, batch_ids: Collection[int]) -> dict[int, TableCommit]:
+        """Find the commits of a writer's newest batches, looking back from the newest version."""
+        found: dict[int, TableCommit] = {}
+        newest = self.find_version()
+        version = -1 if newest is None or not batch_ids else newest
+        while version >= 0:
+            try:
+                commit = self.read_commit(version)
+            except FileNotFoundError:
+                break  # cleaned up
+            batch_id = commit.transactions.get(app_id)
+            if batch_id is not None:
+                if batch_id in batch_ids:
+                    found[batch_id] = commit
+                if batch_id <= min(batch_ids):
+                    break
+            version -= 1
+        return found
 
     def read_commit(self, version: int) -> TableCommit:
         """Read one commit: when it was made, how many rows it wrote, for which batches."""

@@ -6,7 +6,8 @@ TidegateError
 ├── CheckpointError          a checkpoint cannot be judged
 │   ├── NotACheckpointError  the path holds no checkpoint
 │   ├── CorruptLogError      a log file is broken
-│   └── UnsupportedLogError  a log file is of a newer format
+│   ├── UnsupportedLogError  a log file is of a newer format
+│   └── TargetMismatchError  a target speaks of a source that the checkpoint does not have
 ├── SourceError              the source cannot be read at all
 ├── TransformError           a transform does not import, run or return a DataFrame
 ├── SinkError                the sink cannot take what the pipeline writes
@@ -73,6 +74,10 @@ class CorruptLogError(CheckpointError):
 
 class UnsupportedLogError(CheckpointError):
     """A log file is of a format newer than this release reads."""
+
+
+class TargetMismatchError(CheckpointError):
+    """A target speaks of a source that the checkpoint does not have."""
 
 
 class SourceError(TidegateError):

@@ -1,19 +1,23 @@
 """The run ledger: what each run was to reach, what it did, in plain files beside the checkpoint.
 
-    runs/latest.json                    which run was planned last
-    runs/run=<id>/plan.json             written by plan
-    runs/run=<id>/attempt.json          written by the driver: when it began, how it ended
-    runs/run=<id>/batches/<batch>.json  written by the driver after each commit
+    runs/latest.json                      the newest plan, whatever it decided
+    runs/announced.json                   up to which batch downstream was told
+    runs/batches/<batch>.json             what a batch did, written after its commit
+    runs/run=<id>/plan.json               what the run is to reach
+    runs/run=<id>/attempts/<began>.json   a driver's: when it began, how it ended
 
-Every file has one writer and is written whole, so that no lock and no database is needed.
+Every file has one writer and is written whole, so that no lock and no database is needed. A run
+with nothing to do leaves no folder, so that ticks cost no space.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
+from itertools import count
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
@@ -66,7 +70,10 @@ class Plan:
     reason: str
     planned_at: str
     target: Target | None = None
+    """What confirm waits for; an idle run has one if earlier commits are yet to be announced."""
     baseline: Baseline = field(default_factory=Baseline)
+    warning: str | None = None
+    """What goes on all the same, and should be known."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +88,13 @@ class Attempt:
 
 @dataclass(frozen=True)
 class BatchRecord:
-    """One committed batch, as the driver saw it."""
+    """One committed batch, as its driver saw it, or as the logs tell it."""
 
     batch_id: int
-    input_rows: int
-    seconds: float
+    run_id: str
+    input_rows: int | None
+    """None where the driver was killed before it could tell; so are the seconds."""
+    seconds: float | None
     committed_at: str
     sources: list[dict[str, Any]]
     sinks: dict[str, SinkRecord]
@@ -102,9 +111,11 @@ class SinkRecord:
 
 
 @dataclass(frozen=True)
-class Latest:
-    """Which run was planned last."""
+class Announcement:
+    """The newest batch that downstream was told of."""
 
+    query_id: str | None
+    batch_id: int | None
     run_id: str
 
 
@@ -123,14 +134,9 @@ class Run:
         return replace(self.plan.baseline, committed_batch=max(batches, key=rank_batch))
 
     @property
-    def input_rows(self) -> int:
-        """Rows read from the source."""
-        return sum(batch.input_rows for batch in self.batches)
-
-    @property
-    def output_rows(self) -> int:
-        """Rows written to the sinks."""
-        return sum(sink.rows or 0 for batch in self.batches for sink in batch.sinks.values())
+    def summary(self) -> Summary:
+        """What the run's batches add up to."""
+        return Summary.of(self.batches)
 
     @property
     def seconds(self) -> float:
@@ -142,21 +148,36 @@ class Run:
         spans = ((datetime.fromisoformat(end) - began).total_seconds() for end in ends)
         return max([0.0, *spans])
 
-    @property
-    def versions(self) -> dict[str, int]:
-        """The newest version that the run left in each sink."""
-        return {
-            name: sink.version
-            for batch in self.batches
-            for name, sink in batch.sinks.items()
-            if sink.version is not None
-        }
+
+@dataclass(frozen=True)
+class Summary:
+    """What some batches add up to."""
+
+    batches: tuple[int, ...]
+    input_rows: int | None
+    """None where one of them did not tell."""
+    output_rows: int
+    versions: dict[str, int]
+    """The newest version of each sink."""
+
+    @classmethod
+    def of(cls, batches: Iterable[BatchRecord]) -> Self:
+        """Add up batches, in their order."""
+        batches = tuple(batches)
+        read = [batch.input_rows for batch in batches]
+        sinks = [(name, sink) for batch in batches for name, sink in batch.sinks.items()]
+        return cls(
+            batches=tuple(batch.batch_id for batch in batches),
+            input_rows=None if None in read else sum(rows or 0 for rows in read),
+            output_rows=sum(sink.rows or 0 for _, sink in sinks),
+            versions={name: sink.version for name, sink in sinks if sink.version is not None},
+        )
 
 
 _PLAN: TypeAdapter[Plan] = TypeAdapter(Plan)
 _ATTEMPT: TypeAdapter[Attempt] = TypeAdapter(Attempt)
 _BATCH: TypeAdapter[BatchRecord] = TypeAdapter(BatchRecord)
-_LATEST: TypeAdapter[Latest] = TypeAdapter(Latest)
+_ANNOUNCEMENT: TypeAdapter[Announcement] = TypeAdapter(Announcement)
 
 
 @dataclass(frozen=True)
@@ -176,41 +197,89 @@ class Ledger:
         previous = self._read(_PLAN, file)
         if previous and previous.decision is Decision.RUN:
             plan = replace(plan, baseline=previous.baseline, planned_at=previous.planned_at)
-        write_json(file, _PLAN.dump_python(plan, mode="json"))
-        write_json(self.folder / "latest.json", asdict(Latest(plan.run_id)))
+        written = _PLAN.dump_python(plan, mode="json")
+        if plan.target:
+            write_json(file, written)
+        write_json(self._latest, written)
         return plan
 
     def record_attempt(self, run_id: str, attempt: Attempt) -> None:
         """Record how a driver's attempt stands."""
-        write_json(self._folder_of(run_id) / "attempt.json", asdict(attempt))
+        name = f"{quote(attempt.started_at, safe='+:')}.json"
+        write_json(self._folder_of(run_id) / "attempts" / name, asdict(attempt))
 
-    def record_batch(self, run_id: str, batch: BatchRecord) -> None:
-        """Record a committed batch; a replay overwrites its own record."""
-        write_json(self._folder_of(run_id) / "batches" / f"{batch.batch_id}.json", asdict(batch))
+    def record_batch(self, batch: BatchRecord) -> None:
+        """Record a committed batch."""
+        write_json(self._name_batch(batch.batch_id), asdict(batch))
 
-    def read_run(self, run_id: str) -> Run:
-        """Read all that is known of a run."""
-        folder = self._folder_of(run_id)
-        plan = self._read(_PLAN, folder / "plan.json")
+    def record_announcement(self, announcement: Announcement) -> None:
+        """Record what downstream was told."""
+        write_json(self._announced, asdict(announcement))
+
+    def read_plan(self, run_id: str) -> Plan:
+        """Read what a run is to reach."""
+        latest = self._read(_PLAN, self._latest)
+        if latest and latest.run_id == run_id:
+            return latest
+        plan = self._read(_PLAN, self._folder_of(run_id) / "plan.json")
         if plan is None:
             raise LedgerError(
                 f"Run {run_id!r} is not in the ledger {self.folder}.",
                 cause="It was never planned, or the state folder is another one.",
                 remedy="Check TIDEGATE_STATE, and plan the run before it is submitted.",
             )
-        stems = (name.removesuffix(".json") for name in list_names(folder / "batches"))
-        ids = sorted(int(stem) for stem in stems if stem.isdigit())
-        records = (self._read(_BATCH, folder / "batches" / f"{batch}.json") for batch in ids)
-        return Run(
-            plan=plan,
-            attempt=self._read(_ATTEMPT, folder / "attempt.json"),
-            batches=tuple(record for record in records if record is not None),
-        )
+        return plan
+
+    def read_attempt(self, run_id: str) -> Attempt | None:
+        """Read the newest attempt at a run; an older driver that lingers does not count."""
+        folder = self._folder_of(run_id) / "attempts"
+        names = (name for name in list_names(folder) if not name.startswith("."))
+        newest = max(names, default=None)
+        return self._read(_ATTEMPT, folder / newest) if newest else None
+
+    def read_batch(self, batch_id: int) -> BatchRecord | None:
+        """Read what a batch did; None where nobody wrote it down."""
+        return self._read(_BATCH, self._name_batch(batch_id))
+
+    def read_batches(self, after: int | None) -> Iterator[BatchRecord]:
+        """Read the batches that follow one, up to the first that is not written down."""
+        for batch_id in count(rank_batch(after) + 1):
+            batch = self.read_batch(batch_id)
+            if batch is None:
+                return
+            yield batch
+
+    def find_announcement(self) -> Announcement | None:
+        """Read what downstream was told last."""
+        return self._read(_ANNOUNCEMENT, self._announced)
+
+    def read_run(self, run_id: str) -> Run:
+        """Read all that is known of a run."""
+        return self._read_run(self.read_plan(run_id))
 
     def find_latest(self) -> Run | None:
         """Read the run that was planned last."""
-        latest = self._read(_LATEST, self.folder / "latest.json")
-        return self.read_run(latest.run_id) if latest else None
+        plan = self._read(_PLAN, self._latest)
+        return self._read_run(plan) if plan else None
+
+    def _read_run(self, plan: Plan) -> Run:
+        batches = self.read_batches(after=plan.baseline.committed_batch)
+        return Run(
+            plan=plan,
+            attempt=self.read_attempt(plan.run_id),
+            batches=tuple(batch for batch in batches if batch.run_id == plan.run_id),
+        )
+
+    @property
+    def _latest(self) -> UPath:
+        return self.folder / "latest.json"
+
+    @property
+    def _announced(self) -> UPath:
+        return self.folder / "announced.json"
+
+    def _name_batch(self, batch_id: int) -> UPath:
+        return self.folder / "batches" / f"{batch_id}.json"
 
     def _folder_of(self, run_id: str) -> UPath:
         # The prefix keeps ids such as '..' and 'latest.json' from being names of their own.

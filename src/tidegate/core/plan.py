@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from upath import UPath
@@ -14,6 +14,7 @@ from tidegate.core.deltalog import DeltaLog
 from tidegate.core.ends.files import Backlog, find_backlog, list_landing, refuse_patterns
 from tidegate.core.errors import BlockedError, CheckpointError, LedgerError, SourceError
 from tidegate.core.ledger import Baseline, Decision, Ledger, Plan, rank_batch
+from tidegate.core.recovery import recover_batches
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.spec.sink import DeltaSink
@@ -30,6 +31,7 @@ class Finding:
     reason: str
     target: Target | None = None
     """None where there is nothing to do."""
+    warning: str | None = None
 
 
 def plan_run(pipeline: Pipeline, settings: Settings, run_id: str) -> Plan:
@@ -39,11 +41,12 @@ def plan_run(pipeline: Pipeline, settings: Settings, run_id: str) -> Plan:
     progress = read_progress(checkpoint)
     baseline = Baseline(progress.query_id, progress.committed_batch)
     try:
-        latest = ledger.find_latest()
-        known = latest.left_at if latest else baseline
+        known = _recall_end(pipeline, settings, ledger) or baseline
         _check_history(known, progress)
         finding = _find_work(pipeline, settings, progress, checkpoint)
         decision = Decision.RUN if finding.target else Decision.IDLE
+        if decision is Decision.IDLE:
+            finding = _include_unannounced(finding, ledger, progress)
     except LedgerError as error:
         decision, finding = Decision.BLOCKED, Finding(str(error))
     except (BlockedError, CheckpointError, SourceError) as error:
@@ -57,8 +60,30 @@ def plan_run(pipeline: Pipeline, settings: Settings, run_id: str) -> Plan:
         planned_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
         target=finding.target,
         baseline=baseline,
+        warning=finding.warning,
     )
     return ledger.open_run(plan)
+
+
+def _recall_end(pipeline: Pipeline, settings: Settings, ledger: Ledger) -> Baseline | None:
+    """Find where the last run left the checkpoint, once all that it committed is written down."""
+    latest = ledger.find_latest()
+    if latest is None:
+        return None
+    recover_batches(pipeline, settings, latest.plan)
+    return ledger.read_run(latest.plan.run_id).left_at
+
+
+def _include_unannounced(finding: Finding, ledger: Ledger, progress: Progress) -> Finding:
+    """Let confirm tell downstream of commits whose own run never got that far."""
+    if progress.committed_batch is None:
+        return finding
+    told = ledger.find_announcement()
+    told_batch = told.batch_id if told and told.query_id == progress.query_id else None
+    if rank_batch(told_batch) >= progress.committed_batch:
+        return finding
+    reason = f"{finding.reason}; batch {progress.committed_batch} was never announced downstream"
+    return replace(finding, reason=reason, target=BatchTarget(progress.committed_batch))
 
 
 def _find_work(
@@ -107,7 +132,7 @@ def _check_sink(sink: DeltaSink, settings: Settings, progress: Progress) -> None
     elif progress.query_id is None:
         return
     else:
-        written = log.find_transaction(newest, f"{progress.query_id}:{sink.name}")
+        written = log.find_transaction(newest, sink.name_writer(progress.query_id))
     if written is None and progress.committed_batch is not None:
         raise BlockedError(
             f"The table {log.table} holds no batch of this query, and the checkpoint is at batch "
@@ -133,7 +158,7 @@ def _include_pending(finding: Finding, progress: Progress, checkpoint: UPath) ->
     if finding.target and find_shortfall(finding.target, progress, checkpoint):
         return finding
     reason = f"batch {progress.planned_batch} is pending"
-    return Finding(reason, BatchTarget(progress.planned_batch))
+    return Finding(reason, BatchTarget(progress.planned_batch), finding.warning)
 
 
 def _find_new_data(
@@ -153,8 +178,8 @@ def _find_new_files(
     source: FilesSource, settings: Settings, progress: Progress, checkpoint: UPath
 ) -> Finding:
     folder = settings.locate(source.path)
-    landed = list_landing(folder, source)
     committed = progress.sources[0].committed if progress.sources else None
+    landed = list_landing(folder, source, was_read=committed is not None)
     committed_offset = -1 if committed is None else committed["logOffset"]
     backlog = find_backlog(
         landed,
@@ -164,12 +189,13 @@ def _find_new_files(
     )
     refuse_patterns(backlog.paths, folder.path)
     _refuse_lost_files(backlog)
-    ignored = _describe_ignored(backlog)
+    warning = _describe_ignored(backlog)
     if not backlog.paths:
-        return Finding(f"no new files among {len(landed):,}{ignored}")
+        return Finding(f"no new files among {len(landed):,}", warning=warning)
     return Finding(
-        f"{len(backlog.paths):,} files to read{_mention_pending(progress)}{ignored}",
+        f"{len(backlog.paths):,} files to read{_mention_pending(progress)}",
         FilesTarget(backlog.paths, since=committed_offset),
+        warning,
     )
 
 
@@ -183,12 +209,12 @@ def _refuse_lost_files(backlog: Backlog) -> None:
         )
 
 
-def _describe_ignored(backlog: Backlog) -> str:
+def _describe_ignored(backlog: Backlog) -> str | None:
     told = {
         "older than max_file_age and will never be read": backlog.too_old,
         "overwritten after they were read and will not be read again": backlog.overwritten,
     }
-    return "".join(f"; {count:,} files are {what}" for what, count in told.items() if count)
+    return "; ".join(f"{count:,} files are {what}" for what, count in told.items() if count) or None
 
 
 def _find_new_versions(

@@ -12,6 +12,7 @@ from tidegate.core.deltalog import DeltaLog
 from tidegate.core.errors import LedgerError
 from tidegate.core.ledger import Decision, Ledger, Outcome, Run
 from tidegate.core.settings import Settings
+from tidegate.core.spec.loader import LoadedSpec
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.target import find_shortfall
 
@@ -30,9 +31,13 @@ class RunState(StrEnum):
     COMMITTED = "committed"
     UNKNOWN = "unknown"
     """The ledger is broken, so that nothing can be said of the last run."""
+    INVALID = "invalid"
+    """The spec has mistakes."""
 
 
-UNHEALTHY = frozenset({RunState.BLOCKED, RunState.FAILED, RunState.SHORT, RunState.UNKNOWN})
+UNHEALTHY = frozenset(
+    {RunState.BLOCKED, RunState.FAILED, RunState.SHORT, RunState.UNKNOWN, RunState.INVALID}
+)
 
 
 @dataclass(frozen=True)
@@ -41,15 +46,16 @@ class PipelineStatus:
 
     pipeline: str
     state: RunState
-    run_id: str | None
     reason: str
-    batches: int
-    rows: int
-    committed_batch: int | None
-    committed: str
+    run_id: str | None = None
+    warning: str | None = None
+    batches: int = 0
+    rows: int = 0
+    committed_batch: int | None = None
+    committed: str = "-"
     """The committed position, in words."""
-    table_version: int | None
-    seconds: float
+    table_version: int | None = None
+    seconds: float = 0.0
 
 
 def order_by_flow(pipelines: Sequence[Pipeline]) -> list[Pipeline]:
@@ -68,6 +74,15 @@ def order_by_flow(pipelines: Sequence[Pipeline]) -> list[Pipeline]:
     return sorted(pipelines, key=lambda pipeline: (measure(pipeline.name), pipeline.name))
 
 
+def list_statuses(specs: Sequence[LoadedSpec], settings: Settings) -> list[PipelineStatus]:
+    """Tell where all pipelines stand, in the order of their rows' flow, broken specs last."""
+    sound = order_by_flow([spec.require() for spec in specs if not spec.error])
+    broken = [
+        PipelineStatus(spec.name, RunState.INVALID, str(spec.error)) for spec in specs if spec.error
+    ]
+    return [*(read_status(pipeline, settings) for pipeline in sound), *broken]
+
+
 def read_status(pipeline: Pipeline, settings: Settings) -> PipelineStatus:
     """Read where a pipeline stands from its ledger and its checkpoint."""
     progress = read_progress(settings.checkpoint_of(pipeline.name))
@@ -82,8 +97,9 @@ def read_status(pipeline: Pipeline, settings: Settings) -> PipelineStatus:
         state=state,
         run_id=run.plan.run_id if run else None,
         reason=reason,
+        warning=run.plan.warning if run else None,
         batches=len(run.batches) if run else 0,
-        rows=run.output_rows if run else 0,
+        rows=run.summary.output_rows if run else 0,
         committed_batch=progress.committed_batch,
         committed=", ".join(describe_position(s.committed) for s in progress.sources) or "-",
         table_version=DeltaLog(settings.locate(pipeline.sinks[0].table)).find_version(),

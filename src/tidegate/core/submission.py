@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tidegate.core.errors import SettingsError
+from tidegate.core.ledger import Attempt, Ledger, Outcome
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
 
@@ -13,6 +15,10 @@ _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
+_SILENT = (
+    "spark-submit failed and the driver said nothing: it was killed, or it never began. "
+    "What it had committed is kept; the log of spark-submit tells more."
+)
 _QUIET = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}
 
 
@@ -39,6 +45,15 @@ def prepare_submission(pipeline: Pipeline, settings: Settings, run_id: str) -> S
 def _join_jars(folder: Path) -> str:
     # The JARs are resolved once, by `make jars`; `--packages` would do so at every submit.
     return ",".join(sorted(str(jar) for jar in folder.glob("*.jar")))
+
+
+def record_silent_end(settings: Settings, pipeline: str, run_id: str) -> None:
+    """Record the failure of a driver that could not do so itself."""
+    ledger = Ledger.beside(settings.state_of(pipeline))
+    attempt = ledger.read_attempt(run_id)
+    if attempt is None or attempt.outcome is Outcome.RUNNING:
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        ledger.record_attempt(run_id, Attempt(Outcome.FAILED, now, now, _SILENT))
 
 
 def require_jars(settings: Settings) -> None:

@@ -11,7 +11,8 @@ from upath import UPath
 
 from tidegate.core.checkpoint.filelog import read_file_log, strip_scheme
 from tidegate.core.checkpoint.position import SourceKind
-from tidegate.core.checkpoint.progress import Progress, SourceProgress
+from tidegate.core.checkpoint.progress import Progress
+from tidegate.core.errors import TargetMismatchError
 
 
 @dataclass(frozen=True)
@@ -81,11 +82,6 @@ def parse_target(value: Any) -> Target:
     return _ADAPTER.validate_python(value)
 
 
-def dump_target(target: Target) -> dict[str, Any]:
-    """Write a target in its JSON form."""
-    return _ADAPTER.dump_python(target, mode="json")  # type: ignore[no-any-return]
-
-
 def find_shortfall(target: Target, progress: Progress, checkpoint: UPath) -> str | None:
     """Say what of the target is not committed yet, or None when all of it is.
 
@@ -95,9 +91,9 @@ def find_shortfall(target: Target, progress: Progress, checkpoint: UPath) -> str
         return "nothing is committed yet"
     if isinstance(target, BatchTarget):
         return _find_batch_shortfall(target, progress.committed_batch)
-    position = _find_position(progress, target.source, SourceKind(target.kind))
-    if isinstance(position, str):
-        return position
+    position = _find_position(progress, target)
+    if position is None:
+        return f"source {target.source!r} has no committed position yet"
     match target:
         case FilesTarget():
             return _find_files_shortfall(target, position["logOffset"], checkpoint)
@@ -107,16 +103,23 @@ def find_shortfall(target: Target, progress: Progress, checkpoint: UPath) -> str
             return _find_kafka_shortfall(target, position)
 
 
-def _find_position(progress: Progress, name: str, kind: SourceKind) -> Mapping[str, Any] | str:
-    """Return a source's committed position, or why there is none to compare with."""
-    found: SourceProgress | None = next((s for s in progress.sources if s.source == name), None)
+def _find_position(
+    progress: Progress, target: FilesTarget | DeltaTarget | KafkaTarget
+) -> Mapping[str, Any] | None:
+    """Return the committed position that a target speaks of, refusing one that it cannot."""
+    found = next((s for s in progress.sources if s.source == target.source), None)
     if found is None:
-        known = ", ".join(s.source for s in progress.sources)
-        return f"the checkpoint has no source {name!r} (it has {known})"
-    if found.committed is None:
-        return f"source {name!r} has no committed position yet"
-    if found.kind is not kind:
-        return f"source {name!r} is of kind {found.kind}, and the target is for {kind}"
+        known = ", ".join(repr(s.source) for s in progress.sources)
+        raise TargetMismatchError(
+            f"The checkpoint has no source {target.source!r}; it has {known}.",
+            remedy="Name one of them in the target.",
+        )
+    if found.committed is not None and found.kind is not SourceKind(target.kind):
+        raise TargetMismatchError(
+            f"Source {target.source!r} is of kind {found.kind}, and the target is for "
+            f"{target.kind}.",
+            remedy="Wait for a target of the source's own kind.",
+        )
     return found.committed  # type: ignore[no-any-return]
 
 

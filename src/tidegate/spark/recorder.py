@@ -59,6 +59,7 @@ class BatchRecorder(StreamingQueryListener):
         batch_id = progress["batchId"]
         record = BatchRecord(
             batch_id=batch_id,
+            run_id=self._run_id,
             input_rows=progress["numInputRows"],
             seconds=round(progress["durationMs"].get("triggerExecution", 0) / 1000, 3),
             committed_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -68,7 +69,7 @@ class BatchRecorder(StreamingQueryListener):
             ],
             sinks=self._sinks.pop(batch_id, {}),
         )
-        self._ledger.record_batch(self._run_id, record)
+        self._ledger.record_batch(record)
         print(f"tidegate: {self._pipeline} {_describe(record)}", flush=True)
 
 

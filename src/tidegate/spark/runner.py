@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidegate.core.checkpoint.log import read_query_id
 from tidegate.core.errors import LedgerError, TidegateError
 from tidegate.core.ledger import Attempt, Decision, Ledger, Outcome, SinkRecord
+from tidegate.core.recovery import recover_batches
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.spark.recorder import BatchRecorder
@@ -32,6 +33,7 @@ def run_pipeline(pipeline: Pipeline, settings: Settings, run_id: str) -> None:
     if plan.decision is not Decision.RUN:
         print(f"tidegate: {pipeline.name} is {plan.decision}: {plan.reason}", flush=True)
         return
+    recover_batches(pipeline, settings, plan)
     started_at = _now()
     ledger.record_attempt(run_id, Attempt(Outcome.RUNNING, started_at))
     try:

@@ -209,3 +209,13 @@ def test_a_name_that_spark_takes_for_a_pattern_is_refused(name):
 def test_other_names_and_the_landing_zone_itself_are_no_patterns(root):
     names = ["a", "a b", "50%", "h#h", "é", "a=1", "(a)$", "a|b", "a^b", "a,b", "k=1/a", "~'\"!"]
     refuse_patterns([f"{root}/{name}" for name in names], root)
+
+
+def test_an_object_store_that_was_emptied_is_empty_and_one_never_seen_is_missing(settings):
+    source = FilesSource(type="files", path="x", format="text", max_files_per_trigger=1)
+    nowhere = UPath("memory:///emptied")
+    assert list_landing(nowhere, source, was_read=True) == []
+    with pytest.raises(SourceError, match="does not exist"):
+        list_landing(nowhere, source)
+    with pytest.raises(SourceError, match="does not exist"):
+        list_landing(settings.locate("landing"), source, was_read=True)

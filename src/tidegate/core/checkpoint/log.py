@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from upath import UPath
@@ -149,6 +150,24 @@ def read_query_id(checkpoint: UPath) -> str:
     if not isinstance(query_id, str) or not query_id:
         raise corrupt(str(file), "it has no query id")
     return query_id
+
+
+def read_batch_offsets(checkpoint: UPath, batch_id: int) -> OffsetEntry | None:
+    """Read what was planned for one batch; None where it is purged."""
+    try:
+        return _read_offsets(checkpoint / "offsets" / str(batch_id))
+    except FileNotFoundError:
+        return None
+
+
+def find_commit_time(checkpoint: UPath, batch_id: int) -> datetime | None:
+    """Find when a batch was committed; None where its commit is purged."""
+    commit = checkpoint / "commits" / str(batch_id)
+    try:
+        written: datetime = commit.fs.modified(commit.path)
+    except FileNotFoundError:
+        return None
+    return written if written.tzinfo else written.replace(tzinfo=UTC)
 
 
 def _find_query_id(checkpoint: UPath, *, has_batches: bool) -> str | None:

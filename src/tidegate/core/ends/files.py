@@ -43,9 +43,11 @@ class Backlog:
     """Taken into a batch that is not committed, and no longer there."""
 
 
-def list_landing(folder: UPath, source: FilesSource) -> list[LandedFile]:
+def list_landing(folder: UPath, source: FilesSource, *, was_read: bool = False) -> list[LandedFile]:
     """List what Spark would list: no hidden files, and nested folders only where asked for."""
     if not folder.is_dir():
+        if was_read and not is_local(folder):
+            return []  # an object store has no empty folders: all its files were taken away
         raise SourceError(
             f"The landing zone {folder} {'is a file' if folder.exists() else 'does not exist'}.",
             remedy="Create the folder, or correct source.path in the spec.",

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import YAMLError
 
 from tidegate.core.errors import SpecError
@@ -20,6 +18,7 @@ from tidegate.core.spec.base import NAME_PATTERN
 from tidegate.core.spec.environment import expand
 from tidegate.core.spec.mistake import Mistake, drop_echoes, spell_place
 from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.spec.yaml import load_yaml
 
 SUFFIXES = (".yaml", ".yml")
 _NAME_LINE = re.compile(r"^name:\s*[\"']?([^\s\"'#]+)", re.MULTILINE)
@@ -88,7 +87,7 @@ def parse_pipeline(
 ) -> Pipeline:
     """Parse one pipeline from YAML, raising all mistakes as one error."""
     try:
-        raw = _load_yaml(text)
+        raw = load_yaml(text)
         expanded, unset = expand(raw, os.environ if environment is None else environment)
     except YAMLError as error:
         raise SpecError(file, (_describe_yaml_error(error),)) from None
@@ -107,19 +106,6 @@ def parse_pipeline(
     if pipeline is None or told:
         raise SpecError(file, tuple(told))
     return pipeline
-
-
-class _Constructor(SafeConstructor):
-    """Builds plain values; a date stays a text, so that a wrong one is told by its field."""
-
-
-_Constructor.add_constructor("tag:yaml.org,2002:timestamp", SafeConstructor.construct_yaml_str)
-
-
-def _load_yaml(text: str) -> Any:
-    parser = YAML(typ="safe", pure=True)
-    parser.Constructor = _Constructor
-    return parser.load(text)
 
 
 def _validate(expanded: Any, raw: Any) -> tuple[Pipeline | None, list[Mistake]]:

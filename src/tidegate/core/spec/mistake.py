@@ -7,14 +7,12 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Self, get_args
 
-from ruamel.yaml import YAML
-from ruamel.yaml.constructor import RoundTripConstructor
-
 from tidegate.core.spec.base import SpecModel
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.spec.sink import Sink
 from tidegate.core.spec.source import Source
 from tidegate.core.spec.transform import StaticTable, Step
+from tidegate.core.spec.yaml import load_yaml_with_lines
 
 Place = tuple[str | int, ...]
 
@@ -146,20 +144,11 @@ def _find_line(place: Place, text: str) -> int | None:
     return line
 
 
-class _Constructor(RoundTripConstructor):
-    """Builds values that know their lines; a date stays a text, as where specs are read."""
-
-
-_Constructor.add_constructor("tag:yaml.org,2002:timestamp", RoundTripConstructor.construct_scalar)
-
-
 @lru_cache(maxsize=4)
 def _load_with_lines(text: str) -> Any:
     # The quick parser keeps no lines; this one is only for files that have a mistake.
-    parser = YAML(typ="rt")
-    parser.Constructor = _Constructor
     try:
-        return parser.load(text)
+        return load_yaml_with_lines(text)
     except Exception:
         # The file was read before; what only this parser stumbles over costs no more than a line.
         return None

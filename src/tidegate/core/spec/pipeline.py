@@ -73,6 +73,11 @@ class Pipeline(SpecModel):
     retry_delay: Duration = Field(
         default=timedelta(seconds=30), json_schema_extra={"default": "30s"}
     )
+    confirm_timeout: Duration = Field(
+        default=timedelta(hours=1),
+        json_schema_extra={"default": "1h"},
+        description="How long confirm waits for a job that goes on after submit has ended.",
+    )
     spark_connection: str = Field(
         default="spark_default", min_length=1, description="Airflow's connection to Spark's master."
     )

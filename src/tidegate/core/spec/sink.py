@@ -21,6 +21,10 @@ class DeltaSink(SpecModel):
     partition_by: tuple[Column, ...] = ()
     cluster_by: tuple[Column, ...] = ()
 
+    def name_writer(self, query_id: str) -> str:
+        """Name a query to the table; with a batch's id it makes a transaction of its own."""
+        return f"{query_id}:{self.name}"
+
     @classmethod
     def find_conflicts(cls, given: Mapping[str, Any]) -> Iterator[str]:
         """Yield what is wrong between fields, looking at what was given."""

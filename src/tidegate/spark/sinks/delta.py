@@ -61,16 +61,13 @@ class DeltaAppend:
 
     def write(self, batch: DataFrame, batch_id: int, query_id: str) -> SinkRecord:
         """Append a batch, unless the table holds it already."""
-        app_id = f"{query_id}:{self.sink.name}"
+        app_id = self.sink.name_writer(query_id)
+        before = self._version
         writer = batch.write.format("delta").mode("append")
         writer.option("txnAppId", app_id).option("txnVersion", batch_id).save(self._location)
-        return self._record(app_id, batch_id)
-
-    def _record(self, app_id: str, batch_id: int) -> SinkRecord:
-        before, newest = self._version or 0, self._log.require_version()
-        self._version = newest
-        for version in range(newest, before, -1):
-            commit = self._log.read_commit(version)
-            if commit.transactions.get(app_id) == batch_id:
-                return SinkRecord(rows=commit.rows, version=version)
-        return SinkRecord(rows=0, version=newest, is_replay=True)
+        self._version = self._log.require_version()
+        commit = self._log.find_batches(app_id, (batch_id,)).get(batch_id)
+        if commit is None:
+            return SinkRecord(rows=None, version=self._version, is_replay=True)
+        is_replay = before is not None and commit.version <= before
+        return SinkRecord(rows=commit.rows, version=commit.version, is_replay=is_replay)
