@@ -27,12 +27,12 @@ RUN --mount=type=cache,target=/root/.cache/uv \
 
 # pyspark ships Apache Ivy, so the JARs need no other tool, and none is fetched at run time.
 FROM packages AS jars
-COPY jobs/ivy.xml jobs/jars.sha256 ./
+COPY jobs/ivy.xml jobs/jars.default.sha256 ./
 RUN --mount=type=cache,target=/root/.ivy2 \
     java -jar /opt/venv/lib/python3.11/site-packages/pyspark/jars/ivy-*.jar \
-        -ivy ivy.xml -retrieve '/opt/tidegate/jars/[artifact]-[revision].[ext]' \
+        -ivy ivy.xml -confs default -retrieve '/opt/tidegate/jars/[artifact]-[revision].[ext]' \
     && cd /opt/tidegate/jars \
-    && sha256sum --strict --check /build/jars.sha256
+    && sha256sum --strict --check /build/jars.default.sha256
 
 
 FROM packages AS wheel

@@ -8,6 +8,7 @@ BIN := $(VENV)/bin
 RUNTIME := $(VENV)/.runtime
 DEV := $(VENV)/.dev
 JARS := jars/.resolved
+BROKER := jars/broker/.resolved
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: help install jars demo data up down test test-fast check format schema lock clean
@@ -24,8 +25,12 @@ $(DEV): requirements-dev.txt pyproject.toml
 	@scripts/install requirements-dev.txt
 	@touch $@
 
-$(JARS): jobs/ivy.xml jobs/jars.sha256 | $(RUNTIME)
-	@scripts/jars
+$(JARS): jobs/ivy.xml jobs/jars.default.sha256 | $(RUNTIME)
+	@scripts/jars default
+	@touch $@
+
+$(BROKER): jobs/ivy.xml jobs/jars.broker.sha256 | $(RUNTIME)
+	@scripts/jars broker
 	@touch $@
 
 install: $(RUNTIME) ## install Python packages into .venv
@@ -44,11 +49,11 @@ up: $(RUNTIME) $(JARS) ## start Airflow with its UI and leave it running
 down: ## stop what `make up` started
 	@[ ! -x $(BIN)/python ] || $(BIN)/python -m demo.down
 
-test: test-fast $(JARS) ## run all tests
-	@pytest -m "spark or airflow" $(ARGS)
+test: test-fast $(JARS) $(BROKER) ## run all tests
+	@pytest -m "spark or airflow or kafka" $(ARGS)
 
-test-fast: $(DEV) ## run the tests that need no JVM and no Airflow
-	@pytest -n 2 -m "not spark and not airflow" $(ARGS)
+test-fast: $(DEV) ## run the tests that need no JVM, no Airflow and no Kafka
+	@pytest -n 2 -m "not spark and not airflow and not kafka" $(ARGS)
 
 check: $(DEV) ## formatter, linter, types and the layering rule
 	ruff format --check .
@@ -65,7 +70,8 @@ schema: $(RUNTIME) ## write pipelines/schema.json
 lock: $(DEV) ## pin all packages and JARs anew
 	uv pip compile --quiet --generate-hashes --python-version 3.11 --no-header --upgrade --all-extras pyproject.toml -o requirements-dev.txt
 	uv pip compile --quiet --generate-hashes --python-version 3.11 --no-header --upgrade -c requirements-dev.txt pyproject.toml -o requirements.txt
-	scripts/jars --lock
+	scripts/jars default --lock
+	scripts/jars broker --lock
 
 clean: down ## remove all that make created
 	rm -rf $(VENV) jars var .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse

@@ -117,7 +117,7 @@ def test_no_package_index_is_told(clone, machine):
 
 
 def test_jars_without_pyspark_are_told(clone, machine):
-    assert "pyspark is not installed" in refuse(clone, machine, "jars")
+    assert "pyspark is not installed" in refuse(clone, machine, "jars", "default")
 
 
 def test_jars_that_do_not_resolve_are_told(clone, machine):
@@ -125,6 +125,6 @@ def test_jars_that_do_not_resolve_are_told(clone, machine):
     jars.mkdir(parents=True)
     (jars / "ivy-2.5.3.jar").touch()
     put(machine, "java", """case "$1" in -jar) exit 1;; esac; echo 'version "17.0.1"' >&2""")
-    line = refuse(clone, machine, "jars")
+    line = refuse(clone, machine, "jars", "default")
     assert "Check that Maven Central can be reached" in line
     assert "IVY_SETTINGS" in line
