@@ -6,6 +6,7 @@ import json
 import struct
 import zlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
 from uuid import uuid4
@@ -15,6 +16,8 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 from upath import UPath
 
+from demo.broker import Broker
+from tests.kafka_cluster import Cluster
 from tidegate.core.settings import Settings
 from tidegate.core.storage import is_local, list_names
 
@@ -22,6 +25,7 @@ from tidegate.core.storage import is_local, list_names
 hypothesis.settings.register_profile("tidegate", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("tidegate")
 
+ROOT = Path(__file__).resolve().parents[1]
 QUERY_ID = "0deb1b20-c45a-4899-a0d5-625287cc67aa"
 TABLE_ID = "3cd190fd-124c-4077-9798-1b383cdebdbc"
 _CONF = {
@@ -249,6 +253,22 @@ def checkpoint_at() -> Callable[[UPath], CheckpointBuilder]:
 def checkpoint_of(settings) -> Callable[[str], CheckpointBuilder]:
     """Write the checkpoint of a pipeline."""
     return lambda pipeline: CheckpointBuilder(settings.checkpoint_of(pipeline))
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory) -> Iterator[Cluster]:
+    """A real broker, one for all tests."""
+    broker = Broker(tmp_path_factory.mktemp("kafka"), ROOT / "jars" / "broker")
+    broker.start()
+    yield Cluster(broker)
+    broker.stop()
+
+
+@pytest.fixture
+def kafka_default(kafka, monkeypatch) -> Cluster:
+    """The broker, known to every process as the connection that specs use by default."""
+    monkeypatch.setenv("TIDEGATE_CONN_KAFKA_DEFAULT", json.dumps(kafka.options))
+    return kafka
 
 
 @pytest.fixture

@@ -98,3 +98,23 @@ def test_every_dag_survives_serialization(write_spec, dag_bag):
     write_spec("silver", after=["bronze"])
     for dag in dag_bag().dags.values():
         assert DagSerialization.to_dict(dag)["dag"]["dag_id"] == dag.dag_id
+
+
+def test_a_spec_that_airflow_alone_refuses_stops_no_other(write_spec, dag_bag, monkeypatch):
+    from tidegate.airflow import factory
+
+    build = factory.build_dag
+
+    def refuse_one(pipeline, settings, text):
+        if pipeline.name == "refused":
+            raise ValueError("Airflow says no")
+        return build(pipeline, settings, text)
+
+    monkeypatch.setattr(factory, "build_dag", refuse_one)
+    write_spec("refused")
+    write_spec("sound")
+    bag = dag_bag()
+    assert set(bag.dags) == {"sound"}
+    (error,) = bag.import_errors.values()
+    assert "refused.yaml has 1 mistake" in error
+    assert "Airflow refuses it: Airflow says no" in error

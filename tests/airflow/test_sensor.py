@@ -98,3 +98,16 @@ def test_the_deferral_ends_with_the_timeout(kafka):
 def test_a_target_that_the_checkpoint_can_never_cover_fails_at_once(kafka, target):
     with pytest.raises(AirflowFailException, match=r"of kind kafka|has no source '5'"):
         sense(kafka, covers=target).execute(EVENTS)
+
+
+def test_a_moment_without_a_zone_is_utc(checkpoint, monkeypatch):
+    import time
+
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        sensor = sense(checkpoint, watermark_at_least="1970-01-01T00:00:01")
+        assert [condition.watermark_ms for condition in sensor.list_conditions()] == [1000]
+    finally:
+        monkeypatch.undo()
+        time.tzset()

@@ -20,7 +20,6 @@ from tidegate.core.condition import (
     judge,
     parse_conditions,
 )
-from tidegate.core.errors import LedgerError
 from tidegate.core.ledger import (
     Attempt,
     Baseline,
@@ -168,9 +167,18 @@ def test_an_obstacle_to_the_next_start_is_none_to_what_is_committed(checkpoint):
     assert "offsets/1 is missing" in judgement.progress.obstacle
 
 
-def test_a_run_that_was_never_planned_is_an_error(checkpoint):
-    with pytest.raises(LedgerError, match="'run/1' is not in the ledger"):
-        judge_run(checkpoint.batch(0))
+def test_a_run_that_was_never_planned_fails(checkpoint):
+    judgement = judge_run(checkpoint.batch(0))
+    assert judgement.verdict is Verdict.FAILED
+    assert "'run/1' is not in the ledger" in judgement.reason
+
+
+def test_a_file_is_no_checkpoint(store):
+    file = store / "checkpoint"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("x")
+    judgement = judge(file, [NothingPending()])
+    assert judgement.verdict is not Verdict.REACHED
 
 
 @pytest.mark.parametrize("attempt", [None, RUNNING])

@@ -96,11 +96,37 @@ def test_a_batch_belongs_to_the_run_that_committed_it(ledger):
     assert [batch.batch_id for batch in ledger.read_batches(after=2)] == [3, 4]
 
 
-def test_what_downstream_was_told_is_read_as_it_was_written(ledger):
-    assert ledger.find_announcement() is None
-    for batch in (3, 4):
-        ledger.record_announcement(Announcement("0deb1b20", batch, PLAN.run_id))
-    assert ledger.find_announcement() == Announcement("0deb1b20", 4, PLAN.run_id)
+@pytest.mark.parametrize(
+    ("announced", "first"),
+    [
+        (Announcement("0deb1b20", 0), 1),
+        (Announcement("0deb1b20", 4), 5),
+        (Announcement("another", 4), 2),
+        (Announcement(), 2),
+        (None, 2),
+    ],
+)
+def test_what_downstream_does_not_know_follows_what_it_was_told(announced, first):
+    plan = replace(PLAN, announced=announced)
+    assert plan.find_first_untold("0deb1b20", committed=4) == first
+
+
+def test_without_a_word_to_go_by_at_least_the_newest_batch_is_told():
+    idle = replace(PLAN, announced=Announcement(), baseline=Baseline("0deb1b20", 4))
+    assert idle.find_first_untold("0deb1b20", committed=4) == 4
+
+
+def test_batches_of_several_runs_add_up(ledger):
+    for batch, run_id in enumerate(["a", "b", "c"]):
+        ledger.record_batch(record(batch, run_id=run_id, version=batch))
+    assert ledger.sum_up(1, 2) == Summary((1, 2), 22, 20, 0, {"main": 2})
+    assert ledger.sum_up(3, 2) == ledger.sum_up(0, None) == Summary((), 0, 0, 0, {})
+
+
+def test_a_batch_that_nobody_wrote_down_makes_the_rows_unknown(ledger):
+    ledger.record_batch(record(0, version=1))
+    ledger.record_batch(record(2, version=3))
+    assert ledger.sum_up(0, 2) == Summary((0, 1, 2), None, None, None, {"main": 3})
 
 
 def test_the_newest_attempt_counts_although_an_older_driver_lingers(ledger):
@@ -127,7 +153,7 @@ def test_a_replay_overwrites_its_own_record(ledger):
 
 def test_a_run_adds_up_its_batches():
     run = Run(PLAN, batches=(record(2, rows=10, version=3), record(3, rows=20, version=4)))
-    assert run.summary == Summary((2, 3), 32, 30, {"main": 4})
+    assert run.summary == Summary((2, 3), 32, 30, 0, {"main": 4})
 
 
 def test_rows_that_one_batch_does_not_tell_are_not_guessed():
@@ -135,15 +161,15 @@ def test_rows_that_one_batch_does_not_tell_are_not_guessed():
     assert (run.summary.input_rows, run.summary.output_rows) == (None, 20)
 
 
-def test_a_sink_that_tells_no_rows_or_version_adds_none():
+def test_a_sink_that_tells_no_rows_makes_them_unknown():
     silent = replace(record(3), sinks={"main": SinkRecord(rows=None, version=None, is_replay=True)})
     run = Run(PLAN, batches=(record(2, rows=10, version=3), silent))
-    assert (run.summary.output_rows, run.summary.versions) == (10, {"main": 3})
+    assert (run.summary.output_rows, run.summary.versions) == (None, {"main": 3})
 
 
 def test_a_run_without_batches_did_nothing():
     run = Run(PLAN)
-    assert (run.summary, run.seconds) == (Summary((), 0, 0, {}), 0)
+    assert (run.summary, run.seconds) == (Summary((), 0, 0, 0, {}), 0)
 
 
 def test_a_run_that_is_planned_again_counts_from_where_it_began(ledger):

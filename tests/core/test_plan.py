@@ -13,7 +13,7 @@ from tidegate.core.condition import RunReached, Verdict, judge
 from tidegate.core.ledger import Announcement, Baseline, BatchRecord, Decision, Ledger, SinkRecord
 from tidegate.core.plan import plan_run
 from tidegate.core.spec.pipeline import Pipeline
-from tidegate.core.storage import open_path
+from tidegate.core.storage import list_names, open_path
 from tidegate.core.target import BatchTarget, DeltaTarget, FilesTarget
 
 NOW_MS = 1_794_800_000_000
@@ -84,12 +84,6 @@ def ledger(settings):
     return Ledger.beside(settings.state_of("orders"))
 
 
-@pytest.fixture(autouse=True)
-def _told(ledger, checkpoint):
-    """Downstream, which was told of all batches that these tests commit."""
-    ledger.record_announcement(Announcement(checkpoint.query_id, 99, "an earlier run"))
-
-
 @pytest.fixture
 def sink(written, table_at):
     """The sink, before anything was written to it."""
@@ -101,8 +95,8 @@ def sink(written, table_at):
 def plan(settings):
     """Plan a run, and see that the ledger has the very plan that is returned."""
 
-    def plan(spec, run_id="run 1"):
-        planned = plan_run(spec, settings, run_id)
+    def plan(spec, run_id="run 1", **more):
+        planned = plan_run(spec, settings, run_id, **more)
         assert Ledger.beside(settings.state_of("orders")).read_run(run_id).plan == planned
         return planned
 
@@ -161,31 +155,64 @@ def test_an_idle_plan_writes_nothing_but_the_ledger(landing, plan, settings):
     landing.read(0, "a")
     runs = Path(settings.state) / "orders" / "runs"
     before = list_files(settings.checkpoint_of("orders")) | list_files(settings.data)
-    told = runs / "announced.json"
     assert plan(FILES).decision is Decision.IDLE
     after = list_files(settings.home)
     assert {path: after[path] for path in before} == before
     written = {path for path in after if path not in before and path.is_file()}
-    assert written - {told} == {runs / "latest.json"}
+    assert written == {runs / "latest.json"}
 
 
-@pytest.mark.parametrize("told", [None, "another query", -1])
-def test_an_idle_run_announces_what_no_run_did(landing, plan, ledger, told):
+@pytest.mark.parametrize(("query", "batch"), [(None, None), ("another query", 9), ("same", 0)])
+def test_an_idle_run_announces_what_no_run_did(landing, plan, query, batch):
     landing.read(0, "a").read(1, "b")
-    (ledger.folder / "announced.json").unlink()
-    if told:
-        query_id = landing.checkpoint.query_id if told == -1 else told
-        ledger.record_announcement(Announcement(query_id, 0, "an earlier run"))
-    planned = plan(FILES)
+    query_id = landing.checkpoint.query_id
+    told = Announcement(query_id if query == "same" else query, batch)
+    planned = plan(FILES, announced=told)
     assert (planned.decision, planned.target) == (Decision.IDLE, BatchTarget(1))
     assert planned.reason == "no new files among 2; batch 1 was never announced downstream"
-    ledger.record_announcement(Announcement(landing.checkpoint.query_id, 1, "run 1"))
-    assert plan(FILES, "run 2").target is None
+    assert plan(FILES, "run 2", announced=Announcement(query_id, 1)).target is None
 
 
-def test_a_pipeline_that_never_ran_has_nothing_to_announce(landing, plan, ledger):
-    (ledger.folder / "announced.json").unlink()
+def test_where_nobody_is_told_nothing_is_announced(landing, plan, ledger):
+    landing.read(0, "a")
     assert (plan(FILES).decision, plan(FILES).target) == (Decision.IDLE, None)
+    assert list_names(ledger.folder) == ["latest.json"]
+
+
+def test_a_pipeline_that_never_ran_has_nothing_to_announce(landing, plan):
+    assert plan(FILES, announced=Announcement()).target is None
+
+
+def test_a_broken_ledger_stays_broken_until_it_is_mended(landing, plan, settings, ledger):
+    landing.read(0, "a")
+    plan(FILES)
+    (ledger.folder / "latest.json").write_text("{")
+    shutil.rmtree(settings.checkpoint_of("orders"))
+    for run_id in ("run 2", "run 3"):
+        planned = plan_run(FILES, settings, run_id)
+        assert planned.decision is Decision.BLOCKED
+        assert "latest.json is broken" in planned.reason
+
+
+@pytest.mark.parametrize("content", ["v9\n{}\n{}", "nonsense"])
+def test_an_old_entry_that_is_broken_stops_no_plan(landing, plan, ledger, content):
+    landing.put("a", "b")
+    plan(FILES)
+    landing.read(0, "a").read(1, "b").checkpoint.write("offsets/0", content)
+    assert plan(FILES, "run 2").decision is Decision.IDLE
+    assert ledger.read_batch(0).sources == []
+
+
+def test_a_sink_whose_log_is_cut_off_blocks_in_words(landing, plan, sink, checkpoint):
+    landing.put("a")
+    plan(FILES)
+    landing.read(0, "a")
+    sink.append(app_id=f"{checkpoint.query_id}:main")
+    newest = max(sink.log.glob("*.json"))
+    newest.write_text(newest.read_text()[:40])
+    planned = plan(FILES, "run 2")
+    assert planned.decision is Decision.BLOCKED
+    assert "is broken" in planned.reason
 
 
 def test_batches_that_a_killed_driver_did_not_record_are_written_down(

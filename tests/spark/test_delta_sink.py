@@ -80,3 +80,39 @@ def test_a_deleted_table_is_blocked_rather_than_started_anew(runs, pipeline_of, 
     plan = runs.plan(pipeline_of(RATE))
     assert plan.decision is Decision.BLOCKED
     assert "holds no batch of this query" in plan.reason
+
+
+def test_a_query_that_spark_refuses_leaves_no_table(runs, pipeline_of, settings):
+    sql = "SELECT value % 2 AS k, count(*) AS n FROM input GROUP BY value % 2"
+    with pytest.raises(Exception, match="without watermark"):
+        runs.run(pipeline_of(RATE, transform={"sql": sql}))
+    assert not settings.locate("out").exists()
+    runs.run(pipeline_of(RATE, name="q"))
+    assert settings.locate("out").exists()
+
+
+def test_a_first_batch_that_fails_leaves_no_table(runs, pipeline_of, settings):
+    pipeline = pipeline_of(RATE, transform={"sql": "SELECT raise_error('too large') x FROM input"})
+    with pytest.raises(Exception, match="too large"):
+        runs.run(pipeline)
+    assert DeltaLog(settings.locate("out")).find_version() is None
+
+
+def test_columns_that_the_table_does_not_have_are_told_before_anything_is_written(
+    runs, pipeline_of, rows_of
+):
+    runs.run(pipeline_of(RATE))
+    wider = pipeline_of(RATE, transform={"sql": "SELECT *, 1 AS a, 'x' AS b FROM input"})
+    with pytest.raises(
+        SinkError, match=r"has no column for a int, b string\. It has timestamp, va"
+    ):
+        runs.run(wider)
+    assert len(rows_of("out")) == 4
+
+
+def test_a_column_of_another_type_is_told_with_the_way_on(runs, pipeline_of):
+    runs.run(pipeline_of(RATE))
+    with pytest.raises(SinkError, match=r"does not take the batch: .*Cast the columns"):
+        runs.run(
+            pipeline_of(RATE, transform={"sql": "SELECT timestamp, array(1) value FROM input"})
+        )

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from airflow.sdk import DAG, AssetAny, get_parsing_context
+from airflow.sdk import DAG, AssetAny, Param, get_parsing_context
 
 from tidegate.airflow.asset import describe_schedule, pipeline_asset
-from tidegate.airflow.plan import PlanOperator
+from tidegate.airflow.plan import ACCEPT_DATA_LOSS, PlanOperator
 from tidegate.airflow.sensor import ConfirmSensor
 from tidegate.airflow.submit import SubmitOperator
 from tidegate.core.errors import SpecError
 from tidegate.core.settings import Settings
-from tidegate.core.spec.loader import load_pipeline, load_specs
+from tidegate.core.spec.kafka import KafkaSource
+from tidegate.core.spec.loader import LoadedSpec, load_pipeline, load_specs
 from tidegate.core.spec.pipeline import Pipeline
 
 
@@ -29,17 +30,15 @@ def build_dags(home: Path) -> dict[str, DAG]:
         )
     except SpecError:
         specs = []  # shown by raise_spec_errors
-    return {
-        spec.name: build_dag(spec.require(), settings, spec.text)
-        for spec in specs
-        if not spec.error
-    }
+    built = {spec.name: _build(spec, settings) for spec in specs}
+    return {name: dag for name, dag in built.items() if isinstance(dag, DAG)}
 
 
 def raise_spec_errors(home: Path) -> None:
     """Raise the mistakes of all broken specs, for a DAG file that exists to show them."""
     settings = Settings.from_environment(home)
-    errors = [spec.error for spec in load_specs(settings.pipelines) if spec.error]
+    built = [_build(spec, settings) for spec in load_specs(settings.pipelines)]
+    errors = [error for error in built if isinstance(error, SpecError)]
     if errors:
         raise RefusedSpecsError(errors)
 
@@ -50,6 +49,16 @@ class RefusedSpecsError(Exception):
     def __init__(self, errors: list[SpecError]) -> None:
         count = f"{len(errors)} spec{'s are' if len(errors) > 1 else ' is'}"
         super().__init__(f"{count} refused:\n\n" + "\n\n".join(str(error) for error in errors))
+
+
+def _build(spec: LoadedSpec, settings: Settings) -> DAG | SpecError:
+    """Build a spec's DAG, or tell why not: one spec never stops the others."""
+    try:
+        return build_dag(spec.require(), settings, spec.text)
+    except SpecError as error:
+        return error
+    except Exception as error:
+        return SpecError(str(spec.file), (f"Airflow refuses it: {error}",))
 
 
 def build_dag(pipeline: Pipeline, settings: Settings, text: str) -> DAG:
@@ -64,7 +73,9 @@ def build_dag(pipeline: Pipeline, settings: Settings, text: str) -> DAG:
         start_date=pipeline.start_date,
         catchup=False,
         max_active_runs=1,
+        auto_register=False,  # a DAG file that only looks for mistakes must not offer it
         tags=["tidegate", *pipeline.tags],
+        params=_list_params(pipeline),
         default_args={
             "owner": pipeline.owner,
             "retries": pipeline.retries,
@@ -78,6 +89,19 @@ def build_dag(pipeline: Pipeline, settings: Settings, text: str) -> DAG:
         confirm = ConfirmSensor(task_id="confirm", pipeline=pipeline, settings=settings)
         plan >> submit >> confirm
     return dag
+
+
+def _list_params(pipeline: Pipeline) -> dict[str, Param]:
+    if not isinstance(pipeline.source, KafkaSource):
+        return {}
+    return {
+        ACCEPT_DATA_LOSS: Param(
+            default=False,
+            type="boolean",
+            title="Accept data loss",
+            description="Give up records that expired before they were read, and read on.",
+        )
+    }
 
 
 def _render_docs(pipeline: Pipeline, text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import Asset, BaseSensorOperator, Context, TriggerRule
@@ -25,7 +25,7 @@ from tidegate.core.condition import (
     dump_conditions,
     judge,
 )
-from tidegate.core.ledger import Announcement, Ledger, Summary
+from tidegate.core.ledger import Ledger
 from tidegate.core.recovery import recover_batches
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
@@ -47,7 +47,8 @@ class CheckpointSensor(BaseSensorOperator):
     :param batch_at_least: a batch with at least this id is committed (templated)
     :param nothing_pending: the newest planned batch is committed
     :param committed_within: the newest commit is at most this old
-    :param watermark_at_least: the committed watermark is at least this moment (templated)
+    :param watermark_at_least: the committed watermark is at least this moment, UTC where it names
+        no zone (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -172,12 +173,10 @@ class ConfirmSensor(CheckpointSensor):
             outlets=[pipeline_asset(pipeline.name)],
             # Submit is skipped where an idle run has only to announce what earlier ones committed.
             trigger_rule=TriggerRule.NONE_FAILED,
-            on_success_callback=_record_announcement,
             **kwargs,
         )
         self.pipeline = pipeline
         self.settings = settings
-        self.announcement: Announcement | None = None
 
     def list_conditions(self) -> list[Condition]:
         """List what is waited for: the run's own target."""
@@ -189,12 +188,8 @@ class ConfirmSensor(CheckpointSensor):
         plan = ledger.read_plan(self.planned_run)
         recover_batches(self.pipeline, self.settings, plan)
         progress = judgement.progress
-        told = ledger.find_announcement()
-        is_same = told is not None and told.query_id == progress.query_id
-        news = Summary.of(ledger.read_batches(after=told.batch_id if told and is_same else None))
-        self.announcement = Announcement(
-            progress.query_id, progress.committed_batch, self.planned_run
-        )
+        committed = progress.committed_batch
+        news = ledger.sum_up(plan.find_first_untold(progress.query_id, committed), committed)
         return {
             "run_id": self.planned_run,
             "query_id": progress.query_id,
@@ -202,6 +197,7 @@ class ConfirmSensor(CheckpointSensor):
             "batches": list(news.batches),
             "input_rows": news.input_rows,
             "rows": news.output_rows,
+            "quarantined": news.quarantined,
             "offsets": {source.source: source.committed for source in progress.sources},
             "table_versions": news.versions,
             "warning": plan.warning,
@@ -211,18 +207,10 @@ class ConfirmSensor(CheckpointSensor):
         return True
 
 
-def _record_announcement(context: Context) -> None:
-    """Remember what downstream was told, once Airflow has taken it."""
-    task = context["task"]
-    if isinstance(task, ConfirmSensor) and task.announcement:
-        ledger = Ledger.beside(task.settings.state_of(task.pipeline.name))
-        ledger.record_announcement(task.announcement)
-
-
 def _read_target(covers: Target | dict[str, Any]) -> Target:
     return parse_target(covers) if isinstance(covers, dict) else covers
 
 
 def _to_milliseconds(moment: datetime | str) -> int:
     at = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
-    return int(at.timestamp() * 1000)
+    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)

@@ -8,6 +8,8 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk import BaseHook, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from tidegate.airflow.connection import read_airflow_connection
+from tidegate.core.connection import hand_over
 from tidegate.core.errors import SettingsError
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
@@ -32,6 +34,7 @@ class SubmitOperator(SparkSubmitOperator):
         )
         self.settings = settings
         self.pipeline_name = pipeline.name
+        self.connections = pipeline.connections
 
     def execute(self, context: Context) -> None:
         """Check what would otherwise fail in riddles, then submit."""
@@ -40,11 +43,14 @@ class SubmitOperator(SparkSubmitOperator):
             require_jars(self.settings)
         except SettingsError as error:
             raise AirflowFailException(str(error)) from error
-        try:
-            super().execute(context)
-        except Exception:
-            record_silent_end(self.settings, self.pipeline_name, context["run_id"])
-            raise
+        with hand_over(self.connections, read_airflow_connection) as left:
+            # Only the file's name goes this way, which everyone may see.
+            self.env_vars = {**(self.env_vars or {}), **left}
+            try:
+                super().execute(context)
+            except Exception:
+                record_silent_end(self.settings, self.pipeline_name, context["run_id"])
+                raise
 
     def _check_connection(self) -> None:
         # The hook takes a missing or hostless connection for YARN, without a word.

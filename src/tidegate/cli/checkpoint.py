@@ -75,4 +75,7 @@ def _print_tables(path: str, progress: Progress) -> None:
 def _format_time(milliseconds: int | None) -> str | None:
     if not milliseconds:
         return None
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{milliseconds} ms, which is no date"

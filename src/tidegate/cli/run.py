@@ -35,12 +35,16 @@ def run(
     master: Annotated[
         str, typer.Option(envvar="TIDEGATE_MASTER", help="Spark's master.")
     ] = "local[*]",
+    *,
+    accept_data_loss: Annotated[
+        bool, typer.Option("--accept-data-loss", help="Give up Kafka records that expired unread.")
+    ] = False,
 ) -> None:
     """Run a pipeline once by spark-submit, through the same code as its DAG."""
     settings = Settings.from_environment()
     pipeline = find_spec(load_specs(settings.pipelines), settings.pipelines, name).require()
     run_id = f"cli__{datetime.now(UTC).isoformat(timespec='milliseconds')}"
-    plan = plan_run(pipeline, settings, run_id)
+    plan = plan_run(pipeline, settings, run_id, accepts_loss=accept_data_loss)
     if plan.decision is Decision.BLOCKED:
         raise BlockedError(f"{name} is blocked: {plan.reason}")
     print(f"{name}: {plan.decision}, {plan.reason}", flush=True)
@@ -100,8 +104,9 @@ def _confirm(pipeline: Pipeline, settings: Settings, run_id: str) -> None:
     ledger = Ledger.beside(settings.state_of(pipeline.name))
     recover_batches(pipeline, settings, ledger.read_plan(run_id))
     did = ledger.read_run(run_id).summary
-    read = "" if did.input_rows is None else f"{did.input_rows:,} rows read, "
+    counts = {"rows read": did.input_rows, "written": did.output_rows}
+    told = "".join(f", {count:,} {what}" for what, count in counts.items() if count is not None)
     print(
         f"{pipeline.name}: committed batch {judgement.progress.committed_batch}, "
-        f"{len(did.batches)} batches, {read}{did.output_rows:,} written"
+        f"{len(did.batches)} batches{told}"
     )

@@ -56,7 +56,7 @@ def render_status(rows: Iterable[PipelineStatus], title: str | None = None) -> T
             row.pipeline,
             f"[{colour}]{row.state}[/]",
             str(row.batches),
-            f"{row.rows:,}",
+            "?" if row.rows is None else f"{row.rows:,}",
             Text(row.committed),
             version,
             f"{row.seconds:.1f}",

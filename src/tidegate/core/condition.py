@@ -12,7 +12,7 @@ from upath import UPath
 
 from tidegate.core.checkpoint.log import find_commit_time
 from tidegate.core.checkpoint.progress import Progress, State, read_progress
-from tidegate.core.errors import CheckpointError
+from tidegate.core.errors import CheckpointError, LedgerError
 from tidegate.core.ledger import Attempt, Baseline, Ledger, Outcome, rank_batch
 from tidegate.core.target import Target, find_shortfall
 
@@ -102,11 +102,14 @@ def judge(checkpoint: UPath, conditions: list[Condition]) -> Judgement:
     """Judge all conditions on one reading of a checkpoint."""
     ledger = Ledger.beside(checkpoint.parent)
     # The ledger first: a job that commits and ends in between must not look as if it ended short.
-    attempts = {
-        condition.run_id: ledger.read_attempt(condition.run_id)
-        for condition in conditions
-        if isinstance(condition, RunReached)
-    }
+    try:
+        attempts = {
+            condition.run_id: ledger.read_attempt(condition.run_id)
+            for condition in conditions
+            if isinstance(condition, RunReached)
+        }
+    except LedgerError as error:
+        return Judgement(Verdict.FAILED, str(error), read_progress(checkpoint))
     progress = read_progress(checkpoint)
     if not progress.is_readable:
         return Judgement(Verdict.FAILED, progress.problem or "unreadable", progress)
@@ -121,7 +124,7 @@ def judge(checkpoint: UPath, conditions: list[Condition]) -> Judgement:
             )
             if verdict is not Verdict.REACHED:
                 return Judgement(verdict, reason, progress)
-    except CheckpointError as error:
+    except (CheckpointError, LedgerError) as error:
         return Judgement(Verdict.FAILED, str(error), progress)
     return Judgement(Verdict.REACHED, "all conditions hold", progress)
 

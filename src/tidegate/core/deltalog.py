@@ -65,7 +65,7 @@ class DeltaLog:
         if recorded is None:
             found = self._load(version).transaction_version(app_id)
             return None if found is None else int(found)
-        return next((int(txn["version"]) for txn in recorded if txn["appId"] == app_id), None)
+        return next((int(txn["version"]) for txn in recorded if txn.get("appId") == app_id), None)
 
     def find_batches(self, app_id: str, batch_ids: Collection[int]) -> dict[int, TableCommit]:
         """Find the commits of a writer's newest batches, looking back from the newest version."""
@@ -88,8 +88,15 @@ class DeltaLog:
 
     def read_commit(self, version: int) -> TableCommit:
         """Read one commit: when it was made, how many rows it wrote, for which batches."""
-        text = (self._folder / f"{version:020}.json").read_text()
-        actions = [json.loads(line) for line in text.splitlines() if line.strip()]
+        file = self._folder / f"{version:020}.json"
+        try:
+            lines = file.read_text().splitlines()
+            actions = [json.loads(line) for line in lines if line.strip()]
+        except ValueError as error:
+            raise SourceError(
+                f"The Delta log file {file} is broken: {error}.",
+                remedy="Restore the table's log from a backup.",
+            ) from error
         info: dict[str, Any] = next(
             (action["commitInfo"] for action in actions if "commitInfo" in action), {}
         )
@@ -116,5 +123,12 @@ class DeltaLog:
     def _load(self, version: int) -> Any:
         # Only for tables whose writer leaves no checksum files.
         from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
 
-        return DeltaTable(str(self.table), version=version)
+        try:
+            return DeltaTable(str(self.table), version=version)
+        except DeltaError as error:
+            raise SourceError(
+                f"The Delta table {self.table} cannot be read: {error}.",
+                remedy="Restore the table's log from a backup.",
+            ) from error

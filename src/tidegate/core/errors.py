@@ -2,6 +2,7 @@
 
 TidegateError
 ├── SettingsError            the environment or the installation is not usable
+├── ConnectionSpecError      a connection is missing or cannot be used
 ├── SpecError                one or more mistakes in one spec file
 ├── CheckpointError          a checkpoint cannot be judged
 │   ├── NotACheckpointError  the path holds no checkpoint
@@ -9,6 +10,7 @@ TidegateError
 │   ├── UnsupportedLogError  a log file is of a newer format
 │   └── TargetMismatchError  a target speaks of a source that the checkpoint does not have
 ├── SourceError              the source cannot be read at all
+│   └── SourceAwayError      the source does not answer; it may do so later
 ├── TransformError           a transform does not import, run or return a DataFrame
 ├── SinkError                the sink cannot take what the pipeline writes
 ├── LedgerError              the run ledger misses or contradicts something
@@ -49,6 +51,10 @@ class SettingsError(TidegateError):
     """The environment or the installation is not usable."""
 
 
+class ConnectionSpecError(TidegateError):
+    """A connection is missing or cannot be used."""
+
+
 class SpecError(TidegateError):
     """One or more mistakes in one spec file, all told at once."""
 
@@ -82,6 +88,10 @@ class TargetMismatchError(CheckpointError):
 
 class SourceError(TidegateError):
     """The source cannot be read at all."""
+
+
+class SourceAwayError(SourceError):
+    """The source does not answer; it may do so later."""
 
 
 class TransformError(TidegateError):

@@ -1,7 +1,6 @@
 """The run ledger: what each run was to reach, what it did, in plain files beside the checkpoint.
 
     runs/latest.json                      the newest plan, whatever it decided
-    runs/announced.json                   up to which batch downstream was told
     runs/batches/<batch>.json             what a batch did, written after its commit
     runs/run=<id>/plan.json               what the run is to reach
     runs/run=<id>/attempts/<began>.json   a driver's: when it began, how it ended
@@ -62,6 +61,18 @@ def rank_batch(batch_id: int | None) -> int:
 
 
 @dataclass(frozen=True)
+class Announcement:
+    """The newest batch that downstream was told of."""
+
+    query_id: str | None = None
+    batch_id: int | None = None
+
+    def find_batch(self, query_id: str | None) -> int | None:
+        """Find the newest batch of a query that was told."""
+        return self.batch_id if self.query_id == query_id else None
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a run is to reach, or why there is none."""
 
@@ -74,6 +85,22 @@ class Plan:
     baseline: Baseline = field(default_factory=Baseline)
     warning: str | None = None
     """What goes on all the same, and should be known."""
+    announced: Announcement | None = None
+    """What downstream had been told of; None where nobody is told."""
+    source_ids: dict[str, str] = field(default_factory=dict)
+    """By which the source is known again, such as topics' ids."""
+    accepts_loss: bool = False
+    """Whether records that expired unread are given up."""
+    is_passing: bool = False
+    """Whether what blocks the run may go away by itself."""
+
+    def find_first_untold(self, query_id: str | None, committed: int | None) -> int:
+        """Find the first batch that downstream was not told of, as of when the run was planned."""
+        told = self.announced.find_batch(query_id) if self.announced else None
+        if told is None:
+            # Not known: then this run's own, and the newest one at the least.
+            told = min(rank_batch(self.baseline.committed_batch), rank_batch(committed) - 1)
+        return told + 1
 
 
 @dataclass(frozen=True)
@@ -98,6 +125,8 @@ class BatchRecord:
     committed_at: str
     sources: list[dict[str, Any]]
     sinks: dict[str, SinkRecord]
+    quarantined: int | None = 0
+    """How many values did not parse and were put aside."""
 
 
 @dataclass(frozen=True)
@@ -108,15 +137,6 @@ class SinkRecord:
     version: int | None
     is_replay: bool = False
     """The sink already held the batch, so nothing was written again."""
-
-
-@dataclass(frozen=True)
-class Announcement:
-    """The newest batch that downstream was told of."""
-
-    query_id: str | None
-    batch_id: int | None
-    run_id: str
 
 
 @dataclass(frozen=True)
@@ -155,8 +175,9 @@ class Summary:
 
     batches: tuple[int, ...]
     input_rows: int | None
-    """None where one of them did not tell."""
-    output_rows: int
+    """None where one of them did not tell; so are the rows written."""
+    output_rows: int | None
+    quarantined: int | None
     versions: dict[str, int]
     """The newest version of each sink."""
 
@@ -164,20 +185,24 @@ class Summary:
     def of(cls, batches: Iterable[BatchRecord]) -> Self:
         """Add up batches, in their order."""
         batches = tuple(batches)
-        read = [batch.input_rows for batch in batches]
         sinks = [(name, sink) for batch in batches for name, sink in batch.sinks.items()]
         return cls(
             batches=tuple(batch.batch_id for batch in batches),
-            input_rows=None if None in read else sum(rows or 0 for rows in read),
-            output_rows=sum(sink.rows or 0 for _, sink in sinks),
+            input_rows=_add_up(batch.input_rows for batch in batches),
+            output_rows=_add_up(sink.rows for _, sink in sinks),
+            quarantined=_add_up(batch.quarantined for batch in batches),
             versions={name: sink.version for name, sink in sinks if sink.version is not None},
         )
+
+
+def _add_up(counts: Iterable[int | None]) -> int | None:
+    counts = list(counts)
+    return None if None in counts else sum(count or 0 for count in counts)
 
 
 _PLAN: TypeAdapter[Plan] = TypeAdapter(Plan)
 _ATTEMPT: TypeAdapter[Attempt] = TypeAdapter(Attempt)
 _BATCH: TypeAdapter[BatchRecord] = TypeAdapter(BatchRecord)
-_ANNOUNCEMENT: TypeAdapter[Announcement] = TypeAdapter(Announcement)
 
 
 @dataclass(frozen=True)
@@ -212,10 +237,6 @@ class Ledger:
         """Record a committed batch."""
         write_json(self._name_batch(batch.batch_id), asdict(batch))
 
-    def record_announcement(self, announcement: Announcement) -> None:
-        """Record what downstream was told."""
-        write_json(self._announced, asdict(announcement))
-
     def read_plan(self, run_id: str) -> Plan:
         """Read what a run is to reach."""
         latest = self._read(_PLAN, self._latest)
@@ -249,9 +270,14 @@ class Ledger:
                 return
             yield batch
 
-    def find_announcement(self) -> Announcement | None:
-        """Read what downstream was told last."""
-        return self._read(_ANNOUNCEMENT, self._announced)
+    def sum_up(self, first: int, last: int | None) -> Summary:
+        """Add up the batches from one to another; of what nobody wrote down, rows are unknown."""
+        ids = range(first, rank_batch(last) + 1)
+        records = [self.read_batch(batch_id) for batch_id in ids]
+        summary = Summary.of(record for record in records if record)
+        if all(records):
+            return summary
+        return Summary(tuple(ids), None, None, None, summary.versions)
 
     def read_run(self, run_id: str) -> Run:
         """Read all that is known of a run."""
@@ -273,10 +299,6 @@ class Ledger:
     @property
     def _latest(self) -> UPath:
         return self.folder / "latest.json"
-
-    @property
-    def _announced(self) -> UPath:
-        return self.folder / "announced.json"
 
     def _name_batch(self, batch_id: int) -> UPath:
         return self.folder / "batches" / f"{batch_id}.json"

@@ -10,6 +10,7 @@ from upath import UPath
 from tidegate.core.checkpoint.log import find_commit_time, read_batch_offsets
 from tidegate.core.checkpoint.progress import read_progress
 from tidegate.core.deltalog import DeltaLog
+from tidegate.core.errors import CheckpointError
 from tidegate.core.ledger import BatchRecord, Ledger, Plan, SinkRecord, rank_batch
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
@@ -40,6 +41,7 @@ def recover_batches(pipeline: Pipeline, settings: Settings, plan: Plan) -> None:
                 committed_at=_tell_commit_time(checkpoint, batch_id),
                 sources=_read_sources(checkpoint, batch_id),
                 sinks=sinks.get(batch_id, {}),
+                quarantined=None if pipeline.quarantines else 0,
             )
         )
 
@@ -51,20 +53,27 @@ def _find_sink_records(
     if not batch_ids:
         return records
     for sink in pipeline.sinks:
-        commits = DeltaLog(settings.locate(sink.table)).find_batches(
-            sink.name_writer(query_id), batch_ids
-        )
-        for batch_id, commit in commits.items():
-            record = SinkRecord(rows=commit.rows, version=commit.version)
+        log = DeltaLog(settings.locate(sink.table))
+        commits = log.find_batches(sink.name_writer(query_id), batch_ids)
+        for batch_id in batch_ids:
+            commit = commits.get(batch_id)
+            record = (
+                SinkRecord(rows=commit.rows, version=commit.version)
+                if commit
+                else SinkRecord(rows=None, version=None)
+            )
             records.setdefault(batch_id, {})[sink.name] = record
     return records
 
 
 def _read_sources(checkpoint: UPath, batch_id: int) -> list[dict[str, Any]]:
-    ends = read_batch_offsets(checkpoint, batch_id)
+    try:
+        ends = read_batch_offsets(checkpoint, batch_id)
+        starts = read_batch_offsets(checkpoint, batch_id - 1)
+    except CheckpointError:
+        return []  # an old entry that is broken; whether it matters is for others to say
     if ends is None:
         return []
-    starts = read_batch_offsets(checkpoint, batch_id - 1)
     return [
         {
             "description": source,

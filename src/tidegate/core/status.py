@@ -9,7 +9,7 @@ from enum import StrEnum
 from tidegate.core.checkpoint.position import describe_position
 from tidegate.core.checkpoint.progress import Progress, read_progress
 from tidegate.core.deltalog import DeltaLog
-from tidegate.core.errors import LedgerError
+from tidegate.core.errors import LedgerError, TidegateError
 from tidegate.core.ledger import Decision, Ledger, Outcome, Run
 from tidegate.core.settings import Settings
 from tidegate.core.spec.loader import LoadedSpec
@@ -50,7 +50,8 @@ class PipelineStatus:
     run_id: str | None = None
     warning: str | None = None
     batches: int = 0
-    rows: int = 0
+    rows: int | None = 0
+    """None where a killed driver left nobody to tell."""
     committed_batch: int | None = None
     committed: str = "-"
     """The committed position, in words."""
@@ -84,7 +85,14 @@ def list_statuses(specs: Sequence[LoadedSpec], settings: Settings) -> list[Pipel
 
 
 def read_status(pipeline: Pipeline, settings: Settings) -> PipelineStatus:
-    """Read where a pipeline stands from its ledger and its checkpoint."""
+    """Read where a pipeline stands; what keeps one from being read hides no other."""
+    try:
+        return _read_status(pipeline, settings)
+    except (TidegateError, OSError) as error:
+        return PipelineStatus(pipeline.name, RunState.UNKNOWN, str(error))
+
+
+def _read_status(pipeline: Pipeline, settings: Settings) -> PipelineStatus:
     progress = read_progress(settings.checkpoint_of(pipeline.name))
     try:
         run = Ledger.beside(settings.state_of(pipeline.name)).find_latest()

@@ -19,6 +19,8 @@ _SILENT = (
     "spark-submit failed and the driver said nothing: it was killed, or it never began. "
     "What it had committed is kept; the log of spark-submit tells more."
 )
+# Spark hides the values of such options wherever it shows or logs them.
+_REDACTED = "(?i)secret|password|token|access[.]?key|jaas|keystore|ssl[.]key"
 _QUIET = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}
 
 
@@ -37,7 +39,11 @@ def prepare_submission(pipeline: Pipeline, settings: Settings, run_id: str) -> S
     return Submission(
         application=str(settings.home / "jobs" / "run_pipelines.py"),
         arguments=("--run-id", run_id, pipeline.name),
-        conf=_DELTA | _QUIET | {"spark.jars": _join_jars(settings.jars)} | pipeline.spark,
+        conf=_DELTA
+        | _QUIET
+        | {"spark.redaction.regex": _REDACTED}
+        | {"spark.jars": _join_jars(settings.jars)}
+        | pipeline.spark,
         environment=settings.to_environment(),
     )
 

@@ -15,7 +15,8 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from tidegate.core.ledger import BatchRecord, Ledger, SinkRecord
+from tidegate.core.ledger import BatchRecord, Ledger
+from tidegate.spark.batch import BatchResult
 
 
 class BatchRecorder(StreamingQueryListener):
@@ -25,13 +26,13 @@ class BatchRecorder(StreamingQueryListener):
         self._ledger = ledger
         self._pipeline = pipeline
         self._run_id = run_id
-        self._sinks: dict[int, dict[str, SinkRecord]] = {}
+        self._results: dict[int, BatchResult] = {}
         self._terminated = threading.Event()
         self.error: Exception | None = None
 
-    def note_sinks(self, batch_id: int, records: dict[str, SinkRecord]) -> None:
-        """Keep what a batch did to its sinks until its commit is reported."""
-        self._sinks[batch_id] = records
+    def note_result(self, batch_id: int, result: BatchResult) -> None:
+        """Keep what a batch did until its commit is reported."""
+        self._results[batch_id] = result
 
     def await_end(self, timeout_seconds: float) -> bool:
         """Wait until every event of the query was heard."""
@@ -57,6 +58,7 @@ class BatchRecorder(StreamingQueryListener):
 
     def _record(self, progress: dict[str, Any]) -> None:
         batch_id = progress["batchId"]
+        result = self._results.pop(batch_id, BatchResult({}))
         record = BatchRecord(
             batch_id=batch_id,
             run_id=self._run_id,
@@ -67,7 +69,8 @@ class BatchRecorder(StreamingQueryListener):
                 {key: source.get(key) for key in ("description", "startOffset", "endOffset")}
                 for source in progress["sources"]
             ],
-            sinks=self._sinks.pop(batch_id, {}),
+            sinks=result.sinks,
+            quarantined=result.quarantined,
         )
         self._ledger.record_batch(record)
         print(f"tidegate: {self._pipeline} {_describe(record)}", flush=True)
@@ -78,6 +81,8 @@ def _describe(record: BatchRecord) -> str:
         f"{name} already had it" if sink.is_replay else f"{sink.rows:,} rows in v{sink.version}"
         for name, sink in record.sinks.items()
     )
+    aside = f", {record.quarantined:,} quarantined" if record.quarantined else ""
     return (
-        f"batch {record.batch_id}: {record.input_rows:,} rows read, {written}, {record.seconds} s"
+        f"batch {record.batch_id}: {record.input_rows:,} rows read, {written}{aside}, "
+        f"{record.seconds} s"
     )

@@ -8,17 +8,27 @@ from datetime import UTC, datetime
 
 from pyspark.errors import PythonException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
-from tidegate.core.checkpoint.log import read_query_id
+from tidegate.core.checkpoint.log import (
+    read_batch_offsets,
+    read_initial_offsets,
+    read_query_id,
+)
 from tidegate.core.errors import LedgerError, TidegateError
-from tidegate.core.ledger import Attempt, Decision, Ledger, Outcome, SinkRecord
+from tidegate.core.ledger import Attempt, Decision, Ledger, Outcome
 from tidegate.core.recovery import recover_batches
 from tidegate.core.settings import Settings
+from tidegate.core.spec.kafka import KafkaSource, OnUnknown
 from tidegate.core.spec.pipeline import Pipeline
+from tidegate.spark.batch import BatchWriter
+from tidegate.spark.decoding import MALFORMED, add_unknown_columns
+from tidegate.spark.kafka import read_kafka_range
 from tidegate.spark.recorder import BatchRecorder
 from tidegate.spark.session import open_session
 from tidegate.spark.sinks.delta import DeltaAppend
 from tidegate.spark.sources import first_line, open_stream
+from tidegate.spark.statefulness import is_stateful
 from tidegate.spark.transforms import TransformContext, apply_steps, open_static_tables
 
 _EVENTS_TIMEOUT_SECONDS = 30
@@ -37,7 +47,7 @@ def run_pipeline(pipeline: Pipeline, settings: Settings, run_id: str) -> None:
     started_at = _now()
     ledger.record_attempt(run_id, Attempt(Outcome.RUNNING, started_at))
     try:
-        _Query(pipeline, settings, ledger, run_id).run()
+        _Query(pipeline, settings, ledger, run_id, plan.accepts_loss).run()
     except BaseException as error:
         failed = Attempt(Outcome.FAILED, started_at, _now(), describe_failure(error))
         ledger.record_attempt(run_id, failed)
@@ -53,44 +63,92 @@ class _Query:
     settings: Settings
     ledger: Ledger
     run_id: str
+    accepts_loss: bool
 
     def run(self) -> None:
         session = open_session(self.pipeline)
-        rows = self._build(session)
-        sinks = [DeltaAppend(sink, self.settings) for sink in self.pipeline.sinks]
-        for sink in sinks:
-            sink.prepare(session, rows.schema)
+        rows, writer = self._build(session)
         recorder = BatchRecorder(self.ledger, self.pipeline.name, self.run_id)
         session.streams.addListener(recorder)
         try:
-            self._drain(rows, sinks, recorder)
+            self._drain(rows, writer, recorder)
         finally:
             session.streams.removeListener(recorder)
 
-    def _build(self, session: SparkSession) -> DataFrame:
+    def _build(self, session: SparkSession) -> tuple[DataFrame, BatchWriter]:
         context = TransformContext(
             pipeline=self.pipeline.name,
             run_id=self.run_id,
             spark=session,
             tables=open_static_tables(session, self.pipeline.tables, self.settings),
         )
-        stream = open_stream(session, self.pipeline.source, self.settings)
-        return apply_steps(stream, self.pipeline, self.settings, context)
+        stream = open_stream(
+            session, self.pipeline.source, self.settings, accepts_loss=self.accepts_loss
+        )
 
-    def _drain(self, rows: DataFrame, sinks: list[DeltaAppend], recorder: BatchRecorder) -> None:
+        def transform(rows: DataFrame) -> DataFrame:
+            return apply_steps(rows, self.pipeline, self.settings, context)
+
+        is_split = MALFORMED in stream.columns
+        good = stream.where(F.col(MALFORMED).isNull()).drop(MALFORMED) if is_split else stream
+        result = transform(good)
+        sinks = [
+            DeltaAppend(sink, self.settings, evolves=self._evolves) for sink in self.pipeline.sinks
+        ]
+        for sink in sinks:
+            sink.prepare(session, result.schema)
+        if not is_split:
+            return result, BatchWriter(self.run_id, sinks)
+        quarantine = DeltaAppend(self.pipeline.quarantine_sink, self.settings)
+        if is_stateful(result):
+            # Steps that remember are part of the stream, so a batch has only what they let through.
+            return result, BatchWriter(
+                self.run_id,
+                sinks,
+                quarantine=quarantine,
+                read_malformed=lambda batch_id: self._read_malformed(session, batch_id),
+            )
+
+        def finish(rows: DataFrame) -> DataFrame:
+            if self._evolves:
+                rows = add_unknown_columns(rows, sinks[0].read_schema(session))
+            return transform(rows)
+
+        return stream, BatchWriter(self.run_id, sinks, finish, quarantine)
+
+    def _read_malformed(self, session: SparkSession, batch_id: int) -> DataFrame:
+        source = self.pipeline.source
+        if not isinstance(source, KafkaSource):
+            raise TypeError(source)
+        checkpoint = self.settings.checkpoint_of(self.pipeline.name)
+        planned = read_batch_offsets(checkpoint, batch_id)
+        before = read_batch_offsets(checkpoint, batch_id - 1)
+        start = before.sources["0"] if before else read_initial_offsets(checkpoint)
+        rows = read_kafka_range(
+            session,
+            source,
+            start,
+            planned.sources["0"] if planned else start,
+            accepts_loss=self.accepts_loss,
+        )
+        return rows.where(F.col(MALFORMED).isNotNull())
+
+    @property
+    def _evolves(self) -> bool:
+        source = self.pipeline.source
+        return isinstance(source, KafkaSource) and source.value.unknown_fields is OnUnknown.EVOLVE
+
+    def _drain(self, rows: DataFrame, writer: BatchWriter, recorder: BatchRecorder) -> None:
         checkpoint = self.settings.checkpoint_of(self.pipeline.name)
         failures: list[Exception] = []
 
         def write_batch(batch: DataFrame, batch_id: int) -> None:
             try:
-                recorder.note_sinks(batch_id, write_sinks(batch, batch_id))
+                result = writer.write(batch, batch_id, read_query_id(checkpoint))
+                recorder.note_result(batch_id, result)
             except Exception as error:
                 failures.append(error)  # Spark would hand it back as text, wrapped twice
                 raise
-
-        def write_sinks(batch: DataFrame, batch_id: int) -> dict[str, SinkRecord]:
-            query_id = read_query_id(checkpoint)
-            return {sink.sink.name: sink.write(batch, batch_id, query_id) for sink in sinks}
 
         query = (
             rows.writeStream.queryName(self.pipeline.name)

@@ -9,6 +9,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 from tidegate.core.errors import SourceError
 from tidegate.core.settings import Settings
 from tidegate.core.spec.base import format_duration
+from tidegate.core.spec.kafka import KafkaSource
 from tidegate.core.spec.source import (
     CORRUPT_RECORD,
     TEXT_RECORDS,
@@ -20,6 +21,7 @@ from tidegate.core.spec.source import (
     RateSource,
     Source,
 )
+from tidegate.spark.kafka import open_kafka
 
 _MODES = {
     Malformed.KEEP: "PERMISSIVE",
@@ -29,7 +31,9 @@ _MODES = {
 _BINARY_SCHEMA = "path string, modificationTime timestamp, length long, content binary"
 
 
-def open_stream(session: SparkSession, source: Source, settings: Settings) -> DataFrame:
+def open_stream(
+    session: SparkSession, source: Source, settings: Settings, *, accepts_loss: bool = False
+) -> DataFrame:
     """Open a source as a streaming DataFrame, bounded per batch."""
     try:
         match source:
@@ -37,6 +41,8 @@ def open_stream(session: SparkSession, source: Source, settings: Settings) -> Da
                 return _open_files(session, source, settings)
             case DeltaSource():
                 return _open_delta(session, source, settings)
+            case KafkaSource():
+                return open_kafka(session, source, accepts_loss=accepts_loss)
             case RateSource():
                 reader = session.readStream.format("rate-micro-batch")
                 return reader.option("rowsPerBatch", source.rows_per_batch).load()

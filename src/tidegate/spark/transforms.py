@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
@@ -32,6 +32,8 @@ def apply_steps(
     rows: DataFrame, pipeline: Pipeline, settings: Settings, context: TransformContext
 ) -> DataFrame:
     """Apply the steps one after the other."""
+    # A batch has a session of its own, with views of its own.
+    context = replace(context, spark=rows.sparkSession)
     for number, step in enumerate(pipeline.transform, start=1):
         rows = _apply_step(rows, step, settings, context, f"Step {number} of {pipeline.name}")
     return rows
@@ -50,7 +52,7 @@ def _apply_step(
             f"{name} returned {type(result).__name__}, not a DataFrame.",
             remedy="Return the rows: a step is a function (df, context) -> df.",
         )
-    if not result.isStreaming:
+    if rows.isStreaming and not result.isStreaming:
         raise TransformError(
             f"{name} returned a static DataFrame.",
             cause="It does not come from the rows it was given, so it would never end.",

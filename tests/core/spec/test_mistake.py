@@ -3,8 +3,8 @@ import pytest
 from tidegate.core.spec.mistake import spell_place
 
 PIPELINE = (
-    "after, confirm_timeout, description, name, owner, pool, retries, retry_delay, schedule, sinks, "
-    "source, spark, spark_connection, start_date, tables, tags, transform"
+    "after, confirm_timeout, description, name, owner, pool, quarantine, retries, retry_delay, "
+    "schedule, sinks, source, spark, spark_connection, start_date, tables, tags, transform"
 )
 FILES = (
     "archive_path, clean_source, format, glob, malformed, max_bytes_per_trigger, max_file_age, "

@@ -281,12 +281,12 @@ def test_a_schema_may_name_them_where_provenance_is_off(write_files, parse):
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
-        ("{}", "type is required and missing; allowed are delta, files, rate"),
-        ("{table: x}", "type is required and missing; allowed are delta, files, rate"),
-        ("{type: kafka}", "type is 'kafka'; allowed are delta, files, rate"),
-        ("{type: Files}", "type is 'Files'; allowed are delta, files, rate"),
-        ("{type: }", "type is None; allowed are delta, files, rate"),
-        ("{type: [files]}", "type is ['files']; allowed are delta, files, rate"),
+        ("{}", "type is required and missing; allowed are delta, files, kafka, rate"),
+        ("{table: x}", "type is required and missing; allowed are delta, files, kafka, rate"),
+        ("{type: kinesis}", "type is 'kinesis'; allowed are delta, files, kafka, rate"),
+        ("{type: Files}", "type is 'Files'; allowed are delta, files, kafka, rate"),
+        ("{type: }", "type is None; allowed are delta, files, kafka, rate"),
+        ("{type: [files]}", "type is ['files']; allowed are delta, files, kafka, rate"),
     ],
 )
 def test_a_source_of_no_known_type_names_the_types(write, problem_of, source, problem):

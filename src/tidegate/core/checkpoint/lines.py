@@ -52,9 +52,13 @@ def check_version(file: str, line: str, *, newest: int) -> int:
 def parse_json(file: str, line: str) -> Any:
     """Parse one line of JSON."""
     try:
-        return json.loads(line)
+        return json.loads(line, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise corrupt(file, f"{line[:40]!r} is not JSON") from error
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
 
 
 def parse_object(file: str, line: str) -> dict[str, Any]:

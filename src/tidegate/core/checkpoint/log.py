@@ -16,6 +16,7 @@ from tidegate.core.checkpoint.lines import (
     read_lines,
     read_number,
     read_text,
+    split_lines,
 )
 from tidegate.core.errors import CorruptLogError, NotACheckpointError
 from tidegate.core.storage import list_names
@@ -158,6 +159,13 @@ def read_batch_offsets(checkpoint: UPath, batch_id: int) -> OffsetEntry | None:
         return _read_offsets(checkpoint / "offsets" / str(batch_id))
     except FileNotFoundError:
         return None
+
+
+def read_initial_offsets(checkpoint: UPath, source: str = "0") -> Any:
+    """Read where a Kafka source began; its file has a zero byte before the version line."""
+    file = checkpoint / "sources" / source / "0"
+    _, lines = split_lines(str(file), read_text(file).removeprefix("\0"), newest_version=1)
+    return parse_object(str(file), "\n".join(lines))
 
 
 def find_commit_time(checkpoint: UPath, batch_id: int) -> datetime | None:

@@ -66,6 +66,9 @@ def read_progress(checkpoint: UPath) -> Progress:
         return Progress(State.UNSUPPORTED, problem=str(error))
     except CorruptLogError as error:
         return Progress(State.CORRUPT, problem=str(error))
+    except NotADirectoryError:
+        problem = f"{checkpoint} is a file, and a checkpoint is a folder. Give the query's folder."
+        return Progress(State.CORRUPT, problem=problem)
 
 
 def compute_progress(logs: CheckpointLogs) -> Progress:

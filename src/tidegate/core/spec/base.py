@@ -27,6 +27,7 @@ NAME_PATTERN = r"[a-z][a-z0-9_]{0,99}"
 _COLUMN_PATTERN = r"[A-Za-z_][A-Za-z0-9_]{0,127}"
 _UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"(\d{1,12})\s*([smhd])")
+_FIRST_YEAR, _LAST_YEAR = 1970, 9000  # beyond, no zone can be reckoned with
 _LONGEST_SECONDS = 100 * 365 * 86400
 _UNSAFE = frozenset("\"'`$;|<>&\\")
 _SECRET = re.compile(
@@ -110,10 +111,16 @@ def _refuse_number(value: Any) -> Any:
     return value
 
 
+def _check_year(at: datetime) -> datetime:
+    if not _FIRST_YEAR <= at.year <= _LAST_YEAR:
+        raise ValueError(f"must be between the years {_FIRST_YEAR} and {_LAST_YEAR}")
+    return at
+
+
 Moment = Annotated[
     datetime,
     BeforeValidator(_refuse_number),
-    AfterValidator(lambda at: at if at.tzinfo else at.replace(tzinfo=UTC)),
+    AfterValidator(lambda at: _check_year(at if at.tzinfo else at.replace(tzinfo=UTC))),
 ]
 """A point in time; without a zone it is UTC."""
 

@@ -75,6 +75,7 @@ class Mistake:
             model = models.get(tag) or next(iter(models.values()))
             if tag in models and len(models) > 1:
                 place = (*place[:tag_at], *place[tag_at + 1 :])
+                model = _find_part(model, place[tag_at:-1])
         message = detail["msg"].removeprefix("Value error, ")
         is_key = "[key]" in detail["loc"]
         found = place[-1] if is_key else _find_value(place, raw, default=detail["input"])
@@ -113,6 +114,17 @@ class Mistake:
     def _list_tags(self) -> str:
         _, models = _UNIONS[str(self.place[0])]
         return f"allowed are {', '.join(sorted(models))}"
+
+
+def _find_part(model: type[SpecModel], place: Place) -> type[SpecModel]:
+    """Go down into the parts of a part, as far as they are models of their own."""
+    for name in place:
+        field = model.model_fields.get(str(name))
+        kind = field.annotation if field else None
+        if not (isinstance(kind, type) and issubclass(kind, SpecModel)):
+            break
+        model = kind
+    return model
 
 
 def drop_echoes(mistakes: list[Mistake]) -> list[Mistake]:

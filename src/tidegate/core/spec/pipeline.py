@@ -7,10 +7,11 @@ from datetime import timedelta
 from typing import Annotated, Any
 
 from croniter import croniter
-from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt
+from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt, StringConstraints
 
 from tidegate.core.spec.base import (
     Duration,
+    Location,
     Moment,
     Name,
     Options,
@@ -18,7 +19,8 @@ from tidegate.core.spec.base import (
     normalise_location,
     refuse_truth,
 )
-from tidegate.core.spec.sink import Sink
+from tidegate.core.spec.kafka import STRUCTURED, KafkaSource, OnMalformed
+from tidegate.core.spec.sink import QUARANTINE, DeltaSink, Sink
 from tidegate.core.spec.source import Source
 from tidegate.core.spec.transform import StaticTable, Steps
 
@@ -59,7 +61,7 @@ class Pipeline(SpecModel):
     name: Name
     description: str = ""
     owner: str = "airflow"
-    tags: tuple[str, ...] = ()
+    tags: tuple[Annotated[str, StringConstraints(min_length=1, max_length=100)], ...] = ()
     schedule: Annotated[str, AfterValidator(_check_schedule)] | None = Field(
         default=None, description="A cron expression or a preset; none means by hand."
     )
@@ -88,7 +90,32 @@ class Pipeline(SpecModel):
     )
     transform: Steps = ()
     sinks: tuple[Sink, ...] = Field(min_length=1, max_length=1)
+    quarantine: Location | None = Field(
+        default=None,
+        description="The table of values that do not parse; quarantine/<name> where none is named.",
+    )
     spark: Options = Field(default_factory=dict, description="Spark configuration.")
+
+    @property
+    def connections(self) -> tuple[str, ...]:
+        """The connections that the pipeline needs, by name."""
+        return (self.source.connection,) if isinstance(self.source, KafkaSource) else ()
+
+    @property
+    def quarantines(self) -> bool:
+        """Whether values that do not parse are put aside."""
+        source = self.source
+        return (
+            isinstance(source, KafkaSource)
+            and source.value.format in STRUCTURED
+            and source.value.on_malformed is OnMalformed.QUARANTINE
+        )
+
+    @property
+    def quarantine_sink(self) -> DeltaSink:
+        """The table of values that do not parse."""
+        table = self.quarantine or f"quarantine/{self.name}"
+        return DeltaSink.model_construct(type="delta", table=table, name=QUARANTINE)
 
     @classmethod
     def find_conflicts(cls, given: Mapping[str, Any]) -> Iterator[str]:

@@ -9,6 +9,9 @@ from pydantic import Field
 
 from tidegate.core.spec.base import Column, Location, Name, SpecModel
 
+QUARANTINE = "quarantine"
+"""The name of the sink that every pipeline may have beside its own."""
+
 
 class DeltaSink(SpecModel):
     """Append to a Delta table, each batch once; the table is created if it is missing."""
@@ -28,6 +31,8 @@ class DeltaSink(SpecModel):
     @classmethod
     def find_conflicts(cls, given: Mapping[str, Any]) -> Iterator[str]:
         """Yield what is wrong between fields, looking at what was given."""
+        if given.get("name") == QUARANTINE:
+            yield f"name must not be {QUARANTINE!r}: tidegate writes what it puts aside by it"
         if given.get("partition_by") and given.get("cluster_by"):
             yield "takes partition_by or cluster_by, not both: Delta refuses the two"
         for field in ("partition_by", "cluster_by"):

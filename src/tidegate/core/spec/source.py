@@ -21,6 +21,7 @@ from tidegate.core.spec.base import (
     normalise_location,
     refuse_truth,
 )
+from tidegate.core.spec.kafka import KafkaSource
 from tidegate.core.spec.schema import Schema, parse_columns
 
 CORRUPT_RECORD = "_corrupt_record"
@@ -207,4 +208,6 @@ class RateSource(SpecModel):
     rows_per_batch: Count
 
 
-Source = Annotated[FilesSource | DeltaSource | RateSource, Field(discriminator="type")]
+Source = Annotated[
+    FilesSource | DeltaSource | KafkaSource | RateSource, Field(discriminator="type")
+]

@@ -1,0 +1,223 @@
+"""How to reach a service: options by name, from the environment, never from a spec.
+
+A connection is a mapping of options. For Kafka it is spelled as librdkafka and Airflow's Kafka
+provider spell it, and translated for Spark's Java client, so that one definition serves both.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tidegate.core.errors import ConnectionSpecError
+
+HANDED_OVER = "TIDEGATE_CONNECTIONS_FILE"
+"""Names a file of connections that a submitter leaves for its driver."""
+
+ReadConnection = Callable[[str], Mapping[str, str]]
+"""Finds a connection's options by its name."""
+
+_EXAMPLE = """TIDEGATE_CONN_{name}='{{"bootstrap.servers": "localhost:9092"}}'"""
+_MECHANISMS = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_KNOWN = frozenset(
+    {
+        "bootstrap.servers",
+        "client.id",
+        "sasl.mechanism",
+        "sasl.password",
+        "sasl.username",
+        "security.protocol",
+        "ssl.ca.location",
+        "ssl.certificate.location",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.key.location",
+        "ssl.key.password",
+    }
+)
+# Airflow's Kafka connections often have these; they are for consumers that keep offsets in Kafka.
+_NEEDLESS = frozenset({"auto.offset.reset", "enable.auto.commit", "group.id"})
+_ALIASES = {"sasl.mechanisms": "sasl.mechanism", "metadata.broker.list": "bootstrap.servers"}
+
+
+def read_connection(name: str, environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Find a connection: what the submitter left, then TIDEGATE_CONN_* or AIRFLOW_CONN_*."""
+    env = os.environ if environment is None else environment
+    handed_over = _read_handed_over(env.get(HANDED_OVER))
+    if name in handed_over:
+        return handed_over[name]
+    for prefix in ("TIDEGATE_CONN_", "AIRFLOW_CONN_"):
+        variable = f"{prefix}{name.upper()}"
+        if variable in env:
+            return _parse_variable(variable, env[variable])
+    raise ConnectionSpecError(
+        f"There is no connection {name!r}.",
+        cause="Neither Airflow nor the environment has it.",
+        remedy=f"Create it in Airflow, or set {_EXAMPLE.format(name=name.upper())}",
+    )
+
+
+def parse_connection(extra: Mapping[str, object], host: str | None = None) -> dict[str, str]:
+    """Take a connection's options from Airflow's fields: all of them are in its extra."""
+    options = {
+        str(key): str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in extra.items()
+        if value is not None
+    }
+    if host and not {"bootstrap.servers", "url"} & set(options):
+        options["bootstrap.servers"] = host
+    return options
+
+
+@contextmanager
+def hand_over(names: Iterable[str], read: ReadConnection) -> Iterator[dict[str, str]]:
+    """Leave connections for a driver in a file of its user's own, as long as the driver runs.
+
+    A command line and the variables of a process can be seen by others; this file cannot.
+    """
+    connections = {name: dict(read(name)) for name in names}
+    if not connections:
+        yield {}
+        return
+    with TemporaryDirectory(prefix="tidegate-") as folder:  # for its owner alone
+        file = Path(folder) / "connections.json"
+        file.touch(mode=0o600)
+        file.write_text(json.dumps(connections), encoding="utf-8")
+        yield {HANDED_OVER: str(file)}
+
+
+def _parse_variable(variable: str, text: str) -> dict[str, str]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        # The text itself is not told: it may hold a password.
+        raise ConnectionSpecError(
+            f"The variable {variable} does not hold a JSON object.",
+            remedy='Set it to options such as {"bootstrap.servers": "localhost:9092"}.',
+        )
+    if "conn_type" not in value:
+        return parse_connection(value)
+    extra = value.get("extra") or {}
+    if isinstance(extra, str):
+        return _parse_variable(variable, extra)
+    host, port = value.get("host"), value.get("port")
+    return parse_connection(extra, f"{host}:{port}" if host and port else host)
+
+
+def _read_handed_over(file: str | None) -> dict[str, dict[str, str]]:
+    if not file:
+        return {}
+    try:
+        return json.loads(Path(file).read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+    except FileNotFoundError:
+        return {}
+
+
+@dataclass(frozen=True)
+class KafkaConnection:
+    """How to reach a Kafka cluster, for clients of both kinds."""
+
+    name: str
+    options: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def from_options(cls, name: str, given: Mapping[str, str]) -> KafkaConnection:
+        """Check a connection's options; all mistakes at once, no value told."""
+        options = {_ALIASES.get(key, key): value for key, value in given.items()}
+        problems = list(_find_problems(options))
+        if problems:
+            raise ConnectionSpecError(
+                f"The connection {name!r} cannot be used: {'; '.join(problems)}.",
+                remedy="Correct it in Airflow or in the environment.",
+            )
+        return cls(name, {key: options[key] for key in options if key not in _NEEDLESS})
+
+    def to_librdkafka(self) -> dict[str, str]:
+        """Spell it for the client without a JVM."""
+        return dict(self.options)
+
+    def to_java(self) -> dict[str, str]:
+        """Spell it for Kafka's Java client; certificates go along as text, for the executors."""
+        options = self.options
+        spelled = {
+            key: options[key]
+            for key in (
+                "bootstrap.servers",
+                "client.id",
+                "security.protocol",
+                "sasl.mechanism",
+                "ssl.endpoint.identification.algorithm",
+                "ssl.key.password",
+            )
+            if key in options
+        }
+        if spelled.get("ssl.endpoint.identification.algorithm") == "none":
+            spelled["ssl.endpoint.identification.algorithm"] = ""
+        if "sasl.username" in options:
+            spelled["sasl.jaas.config"] = self._spell_jaas()
+        if "ssl.ca.location" in options:
+            spelled["ssl.truststore.type"] = "PEM"
+            spelled["ssl.truststore.certificates"] = self._read_pem("ssl.ca.location")
+        if "ssl.certificate.location" in options:
+            spelled["ssl.keystore.type"] = "PEM"
+            spelled["ssl.keystore.certificate.chain"] = self._read_pem("ssl.certificate.location")
+            spelled["ssl.keystore.key"] = self._read_pem("ssl.key.location")
+        return spelled
+
+    def _spell_jaas(self) -> str:
+        module = _MECHANISMS[self.options["sasl.mechanism"]]
+        user, password = (
+            self.options[key].replace("\\", "\\\\").replace('"', '\\"')
+            for key in ("sasl.username", "sasl.password")
+        )
+        return f'{module} required username="{user}" password="{password}";'
+
+    def _read_pem(self, option: str) -> str:
+        try:
+            return Path(self.options[option]).read_text(encoding="utf-8")
+        except OSError as error:
+            raise ConnectionSpecError(
+                f"The connection {self.name!r} names a file as {option} that cannot be read: "
+                f"{error}.",
+                remedy="Put the file there, on every machine that starts drivers.",
+            ) from error
+
+
+def _find_problems(options: Mapping[str, str]) -> list[str]:
+    problems = []
+    if not options.get("bootstrap.servers"):
+        problems.append("bootstrap.servers is missing")
+    unknown = sorted(options.keys() - _KNOWN - _NEEDLESS)
+    if unknown:
+        known = ", ".join(sorted(_KNOWN))
+        problems.append(f"it has {', '.join(unknown)}, and allowed are {known}")
+    if options.get("enable.auto.commit", "false").lower() == "true":
+        problems.append(
+            "enable.auto.commit is true, and the checkpoint alone keeps the position of a stream"
+        )
+    protocol = options.get("security.protocol", "PLAINTEXT")
+    if protocol.upper() not in _PROTOCOLS:
+        problems.append(f"security.protocol must be one of {', '.join(_PROTOCOLS)}")
+    needs = []
+    if protocol.upper().startswith("SASL"):
+        needs = ["sasl.mechanism", "sasl.username", "sasl.password"]
+        mechanism = options.get("sasl.mechanism")
+        if mechanism and mechanism not in _MECHANISMS:
+            problems.append(f"sasl.mechanism must be one of {', '.join(_MECHANISMS)}")
+    if "ssl.certificate.location" in options:
+        needs.append("ssl.key.location")
+    missing = [key for key in needs if not options.get(key)]
+    if missing:
+        problems.append(f"it also needs {', '.join(missing)}")
+    return problems

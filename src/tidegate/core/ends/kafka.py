@@ -1,0 +1,170 @@
+"""Where topics begin and end right now, asked without a JVM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as Partition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
+
+from tidegate.core.connection import KafkaConnection
+from tidegate.core.errors import BlockedError, SourceAwayError
+from tidegate.core.spec.kafka import Isolation, KafkaSource
+
+Offsets = Mapping[str, Mapping[str, int]]
+"""Offsets by topic and partition, as Spark writes them."""
+
+_TIMEOUT_SECONDS = 15.0
+_QUIET = {"log_level": "0"}
+_ISOLATION = {
+    Isolation.READ_COMMITTED: IsolationLevel.READ_COMMITTED,
+    Isolation.READ_UNCOMMITTED: IsolationLevel.READ_UNCOMMITTED,
+}
+
+
+@dataclass(frozen=True)
+class TopicEnds:
+    """Where each partition begins and ends."""
+
+    ids: Mapping[str, str]
+    """The id that each topic was given when it was created."""
+    beginnings: Offsets
+    ends: Offsets
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions there are."""
+        return sum(len(partitions) for partitions in self.ends.values())
+
+
+class KafkaEnds:
+    """Asks a cluster about a source's topics."""
+
+    def __init__(self, connection: KafkaConnection) -> None:
+        self._connection = connection
+        self._admin = AdminClient({**connection.to_librdkafka(), **_QUIET})
+
+    def read(self, source: KafkaSource) -> TopicEnds:
+        """Find where the source's partitions begin, and end by its isolation."""
+        described = self._describe(self._list_topics(source))
+        partitions = [
+            Partition(topic, number)
+            for topic, description in described.items()
+            for number in self._choose_partitions(source, topic, description)
+        ]
+        isolation = _ISOLATION[source.isolation]
+        return TopicEnds(
+            ids={topic: str(found.topic_id) for topic, found in described.items()},
+            beginnings=self._list_offsets(partitions, OffsetSpec.earliest(), isolation),  # type: ignore[no-untyped-call]
+            ends=self._list_offsets(partitions, OffsetSpec.latest(), isolation),  # type: ignore[no-untyped-call]
+        )
+
+    def find_offsets_at(self, source: KafkaSource, ends: TopicEnds, at: datetime) -> Offsets:
+        """Find the first offset of a time or later; the end where there is none."""
+        partitions = [
+            Partition(topic, int(number)) for topic in ends.ends for number in ends.ends[topic]
+        ]
+        spec = OffsetSpec.for_timestamp(int(at.timestamp() * 1000))
+        found = self._list_offsets(partitions, spec, _ISOLATION[source.isolation])
+        return {
+            topic: {
+                number: ends.ends[topic][number] if offset < 0 else offset
+                for number, offset in numbers.items()
+            }
+            for topic, numbers in found.items()
+        }
+
+    def _list_topics(self, source: KafkaSource) -> list[str]:
+        if source.topics:
+            return list(source.topics)
+        if source.partitions:
+            return list(source.partitions)
+        pattern = re.compile(source.topic_pattern or "")
+        try:
+            known = self._admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
+        except KafkaException as error:
+            raise self._explain(error) from error
+        matching = sorted(
+            name for name in known if pattern.search(name) and not name.startswith("__")
+        )
+        if not matching:
+            raise BlockedError(
+                f"No topic matches {source.topic_pattern!r}.",
+                cause=f"The cluster has {len(known)} topics.",
+                remedy="Create one, or correct source.topic_pattern in the spec.",
+            )
+        return matching
+
+    def _describe(self, topics: Iterable[str]) -> dict[str, Any]:
+        topics = list(topics)
+        found = self._admin.describe_topics(
+            TopicCollection(topics), request_timeout=_TIMEOUT_SECONDS
+        )
+        described, gone = {}, []
+        for topic, future in found.items():
+            try:
+                described[topic] = future.result()
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise self._explain(error) from error
+                gone.append(topic)
+        if gone:
+            raise BlockedError(
+                f"The topic {', '.join(gone)} does not exist.",
+                cause="It was deleted or renamed, or it was never created.",
+                remedy="Create it, or correct source.topics in the spec.",
+            )
+        return described
+
+    @staticmethod
+    def _choose_partitions(source: KafkaSource, topic: str, description: Any) -> list[int]:
+        known = {partition.id for partition in description.partitions}
+        if not source.partitions:
+            return sorted(known)
+        wanted = set(source.partitions[topic])
+        if wanted - known:
+            raise BlockedError(
+                f"The topic {topic} has no partition {', '.join(map(str, sorted(wanted - known)))}.",
+                cause=f"It has {len(known)}, from 0 on.",
+                remedy="Correct source.partitions in the spec.",
+            )
+        return sorted(wanted)
+
+    def _list_offsets(
+        self, partitions: list[Any], spec: OffsetSpec, isolation: IsolationLevel
+    ) -> dict[str, dict[str, int]]:
+        asked: Mapping[Any, Future[Any]] = self._admin.list_offsets(
+            dict.fromkeys(partitions, spec),
+            isolation_level=isolation,
+            request_timeout=_TIMEOUT_SECONDS,
+        )
+        offsets: dict[str, dict[str, int]] = {}
+        for partition, future in asked.items():
+            try:
+                offset = future.result().offset
+            except KafkaException as error:
+                raise self._explain(error) from error
+            offsets.setdefault(partition.topic, {})[str(partition.partition)] = offset
+        return offsets
+
+    def _explain(self, error: KafkaException) -> Exception:
+        reason = error.args[0]
+        servers = self._connection.options["bootstrap.servers"]
+        is_away = reason.retriable() or (reason.code() < 0 and reason.name() != "_AUTHENTICATION")
+        if is_away:
+            return SourceAwayError(
+                f"No broker of the connection {self._connection.name!r} answers ({servers}).",
+                cause=f"{reason.str()}.",
+                remedy="Start the cluster, or correct the connection; then run again.",
+            )
+        return BlockedError(
+            f"The cluster of the connection {self._connection.name!r} refuses: {reason.str()}.",
+            remedy="Give its user the right to describe and read the topics.",
+        )

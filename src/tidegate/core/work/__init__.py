@@ -1,0 +1,1 @@
+"""What is there to do: one module for each kind of source."""

@@ -1,0 +1,58 @@
+"""New versions of a Delta table, and what keeps them from being read."""
+
+from __future__ import annotations
+
+from upath import UPath
+
+from tidegate.core.checkpoint.progress import Progress
+from tidegate.core.deltalog import DeltaLog
+from tidegate.core.errors import BlockedError
+from tidegate.core.settings import Settings
+from tidegate.core.spec.source import DeltaSource
+from tidegate.core.target import DeltaTarget, find_shortfall
+from tidegate.core.work.finding import Finding, mention_pending
+
+
+def find_new_versions(
+    source: DeltaSource, settings: Settings, progress: Progress, checkpoint: UPath
+) -> Finding:
+    """Find the versions that wait."""
+    log = DeltaLog(settings.locate(source.table))
+    newest = log.require_version()
+    position = progress.sources[0].committed if progress.sources else None
+    if position is None:
+        not_yet = _find_start_ahead(source, log, newest)
+        if not_yet:
+            return Finding(not_yet)
+    else:
+        _check_same_table(log, newest, position["reservoirId"])
+    target = DeltaTarget(newest, last_index=_find_last_index(source, log, newest))
+    if find_shortfall(target, progress, checkpoint) is None:
+        return Finding(f"the table is read up to its newest version, {newest}")
+    return Finding(f"the table is at version {newest}{mention_pending(progress)}", target)
+
+
+def _find_last_index(source: DeltaSource, log: DeltaLog, version: int) -> int | None:
+    # A version with recorded changes is taken whole, and the position stays at its last file.
+    changes = log.read_commit(version).change_files if source.change_data_feed else 0
+    return changes - 1 if changes else None
+
+
+def _find_start_ahead(source: DeltaSource, log: DeltaLog, newest: int) -> str | None:
+    if source.starting_version is not None and source.starting_version > newest:
+        return f"starting_version {source.starting_version} is not there yet; newest is {newest}"
+    if source.starting_timestamp is not None:
+        committed_ms = log.read_commit(newest).timestamp_ms
+        if source.starting_timestamp.timestamp() * 1000 > committed_ms:
+            return f"nothing was committed since starting_timestamp {source.starting_timestamp}"
+    return None
+
+
+def _check_same_table(log: DeltaLog, version: int, known_id: str) -> None:
+    table_id = log.read_table_id(version)
+    if table_id != known_id:
+        raise BlockedError(
+            f"The table {log.table} has id {table_id}, and the checkpoint was reading {known_id}.",
+            cause="The table was deleted and created anew.",
+            remedy="Give the pipeline a new name and a new table to read it from its start.",
+        )

@@ -1,0 +1,60 @@
+"""New files in a landing zone, and what keeps them from being read."""
+
+from __future__ import annotations
+
+from upath import UPath
+
+from tidegate.core.checkpoint.filelog import read_file_log
+from tidegate.core.checkpoint.progress import Progress
+from tidegate.core.ends.files import Backlog, find_backlog, list_landing, refuse_patterns
+from tidegate.core.errors import BlockedError
+from tidegate.core.settings import Settings
+from tidegate.core.spec.source import FilesSource
+from tidegate.core.target import FilesTarget
+from tidegate.core.work.finding import Finding, mention_pending
+
+_SOURCE = "0"
+
+
+def find_new_files(
+    source: FilesSource, settings: Settings, progress: Progress, checkpoint: UPath
+) -> Finding:
+    """Find the files that wait."""
+    folder = settings.locate(source.path)
+    committed = progress.sources[0].committed if progress.sources else None
+    landed = list_landing(folder, source, was_read=committed is not None)
+    committed_offset = -1 if committed is None else committed["logOffset"]
+    backlog = find_backlog(
+        landed,
+        read_file_log(checkpoint, _SOURCE, up_to=committed_offset),
+        committed_offset=committed_offset,
+        max_age_ms=int(source.max_file_age.total_seconds() * 1000),
+    )
+    refuse_patterns(backlog.paths, folder.path)
+    _refuse_lost_files(backlog)
+    warning = _describe_ignored(backlog)
+    if not backlog.paths:
+        return Finding(f"no new files among {len(landed):,}", warning=warning)
+    return Finding(
+        f"{len(backlog.paths):,} files to read{mention_pending(progress)}",
+        FilesTarget(backlog.paths, since=committed_offset),
+        warning,
+    )
+
+
+def _refuse_lost_files(backlog: Backlog) -> None:
+    if backlog.lost:
+        raise BlockedError(
+            f"{len(backlog.lost):,} files of a batch that is not committed are gone, such as "
+            f"{backlog.lost[0]}.",
+            cause="Spark would commit the batch without them, and never read them again.",
+            remedy="Put them back, then run again.",
+        )
+
+
+def _describe_ignored(backlog: Backlog) -> str | None:
+    told = {
+        "older than max_file_age and will never be read": backlog.too_old,
+        "overwritten after they were read and will not be read again": backlog.overwritten,
+    }
+    return "; ".join(f"{count:,} files are {what}" for what, count in told.items() if count) or None
