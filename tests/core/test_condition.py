@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from pydantic import ValidationError
+from upath import UPath
 
 from tidegate.core import condition as module
 from tidegate.core.condition import (
@@ -173,12 +174,11 @@ def test_a_run_that_was_never_planned_fails(checkpoint):
     assert "'run/1' is not in the ledger" in judgement.reason
 
 
-def test_a_file_is_no_checkpoint(store):
-    file = store / "checkpoint"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("x")
-    judgement = judge(file, [NothingPending()])
-    assert judgement.verdict is not Verdict.REACHED
+def test_a_file_is_no_checkpoint(tmp_path):
+    (tmp_path / "checkpoint").write_text("x")
+    judgement = judge(UPath(tmp_path / "checkpoint"), [NothingPending()])
+    assert judgement.verdict is Verdict.FAILED
+    assert "is a file, and a checkpoint is a folder" in judgement.reason
 
 
 @pytest.mark.parametrize("attempt", [None, RUNNING])
