@@ -6,13 +6,17 @@ from pathlib import Path
 import pytest
 
 from tidegate.core.spec import Pipeline
+from tidegate.core.spec.kafka import Decoding, KafkaSource
 from tidegate.core.spec.loader import parse_pipeline
 from tidegate.core.spec.sink import DeltaSink
 from tidegate.core.spec.source import DeltaSource, FilesSource, RateSource
 from tidegate.core.spec.transform import StaticDelta, StaticFiles
 
 ROOT = Path(__file__).resolve().parents[2]
-MODELS = [Pipeline, FilesSource, DeltaSource, RateSource, DeltaSink, StaticDelta, StaticFiles]
+MODELS = [
+    *(Pipeline, FilesSource, DeltaSource, KafkaSource, Decoding, RateSource),
+    *(DeltaSink, StaticDelta, StaticFiles),
+]
 
 
 def list_blocks(file: str, language: str) -> list[str]:
@@ -28,9 +32,11 @@ def test_every_field_is_told(model):
     assert [name for name in names if not re.search(rf"\b{name}\b", text)] == []
 
 
-@pytest.mark.parametrize("text", list_blocks("README.md", "yaml"))
-def test_the_specs_in_the_readme_are_valid(text):
-    assert parse_pipeline(text, "README.md").sinks
+@pytest.mark.parametrize("file", ["README.md", "docs/kafka.md"])
+def test_the_specs_in_the_documents_are_valid(file):
+    blocks = list_blocks(file, "yaml")
+    assert blocks
+    assert all(parse_pipeline(text, file).sinks for text in blocks)
 
 
 def test_the_readme_shows_the_demo_s_spec_as_it_is():
