@@ -7,12 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import uuid4
 
-from confluent_kafka import KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 from demo.broker import Broker
 
 _TIMEOUT = 30
+_LEVELS = (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED)
 
 
 class Cluster:
@@ -81,7 +82,14 @@ class Cluster:
             producer.commit_transaction(_TIMEOUT)
         elif ends == "abort":
             producer.abort_transaction(_TIMEOUT)
+        while ends != "never" and len({self._find_end(topic, level) for level in _LEVELS}) > 1:
+            pass  # the broker marks the end of a transaction a moment later
         return producer
+
+    def _find_end(self, topic: str, level: IsolationLevel) -> int:
+        where = TopicPartition(topic, 0)
+        asked = self.admin.list_offsets({where: OffsetSpec.latest()}, isolation_level=level)
+        return int(asked[where].result(_TIMEOUT).offset)
 
     @staticmethod
     def _send(

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from tidegate import __version__
-from tidegate.cli import checkpoint, run, status, validate
+from tidegate.cli import checkpoint, lag, run, status, validate
 from tidegate.core.errors import NotACheckpointError, TidegateError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app.command("validate")(validate.validate)
 app.command("schema")(validate.schema)
 app.command("run")(run.run)
 app.command("status")(status.status)
+app.command("lag")(lag.lag)
 app.add_typer(checkpoint.app, name="checkpoint")
 
 

@@ -11,8 +11,7 @@ from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as Partition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._listoffsets import OffsetSpec
+from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
 
 from tidegate.core.connection import KafkaConnection
 from tidegate.core.errors import BlockedError, SourceAwayError
@@ -80,6 +79,23 @@ class KafkaEnds:
             }
             for topic, numbers in found.items()
         }
+
+    def read_retention(self, topics: Iterable[str]) -> dict[str, int | None]:
+        """Find how long each topic keeps its records, in milliseconds; None is for ever."""
+        asked = self._admin.describe_configs(
+            [ConfigResource(ResourceType.TOPIC, topic) for topic in topics],
+            request_timeout=_TIMEOUT_SECONDS,
+        )
+        found: dict[str, int | None] = {}
+        for resource, future in asked.items():
+            try:
+                config = future.result()
+            except KafkaException as error:
+                raise self._explain(error) from error
+            retention_ms = int(config["retention.ms"].value)
+            expires = "delete" in config["cleanup.policy"].value and retention_ms >= 0
+            found[resource.name] = retention_ms if expires else None
+        return found
 
     def _list_topics(self, source: KafkaSource) -> list[str]:
         if source.topics:

@@ -1,0 +1,89 @@
+"""`tidegate lag`: how far every Kafka pipeline is behind."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.filesize import decimal
+from rich.table import Table
+
+from tidegate.core.errors import TidegateError
+from tidegate.core.lag import PartitionLag, measure_lag
+from tidegate.core.settings import Settings
+from tidegate.core.spec.kafka import KafkaSource
+from tidegate.core.spec.loader import find_spec, load_specs
+from tidegate.core.spec.pipeline import Pipeline
+
+_SHORT_SECONDS = 3600
+
+
+def lag(
+    name: Annotated[str | None, typer.Argument(help="One pipeline; all by default.")] = None,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show how far each partition is behind, and how long its next record will be kept."""
+    settings = Settings.from_environment()
+    rows, problems = [], []
+    for pipeline in _choose(settings, name):
+        try:
+            rows += measure_lag(pipeline, settings)
+        except TidegateError as error:
+            problems.append(f"{pipeline.name}: {error}")
+    if as_json:
+        print(json.dumps([asdict(row) for row in rows], indent=2))
+    else:
+        Console().print(render_lag(rows))
+    for problem in problems:
+        print(f"tidegate: {problem}", file=sys.stderr)
+    raise typer.Exit(1 if problems else 0)
+
+
+def _choose(settings: Settings, name: str | None) -> list[Pipeline]:
+    specs = load_specs(settings.pipelines)
+    if name:
+        return [find_spec(specs, settings.pipelines, name).require()]
+    sound = [spec.require() for spec in specs if not spec.error]
+    return [pipeline for pipeline in sound if isinstance(pipeline.source, KafkaSource)]
+
+
+def render_lag(rows: Iterable[PartitionLag]) -> Table:
+    """Lay out partitions as a table."""
+    table = Table()
+    for heading in ("pipeline", "topic"):
+        table.add_column(heading)
+    for heading in ("partition", "committed", "end", "lag", "bytes", "behind", "kept", "kept for"):
+        table.add_column(heading, justify="right")
+    for row in rows:
+        is_at_risk = (row.headroom_records or 0) < 0 or (
+            row.headroom_seconds is not None and row.headroom_seconds < _SHORT_SECONDS
+        )
+        table.add_row(
+            row.pipeline,
+            row.topic,
+            str(row.partition),
+            _count(row.committed),
+            _count(row.end),
+            _count(row.lag_records),
+            "-" if row.lag_bytes is None else decimal(row.lag_bytes),
+            _spell(row.lag_seconds),
+            _count(row.headroom_records),
+            _spell(row.headroom_seconds),
+            style="red" if is_at_risk else None,
+        )
+    return table
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"
+
+
+def _spell(seconds: float | None) -> str:
+    return "-" if seconds is None else str(timedelta(seconds=round(seconds)))
