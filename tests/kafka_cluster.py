@@ -42,6 +42,14 @@ class Cluster:
         while topic in self.admin.list_topics(timeout=_TIMEOUT).topics:
             pass
 
+    def read_ends(self, topic: str) -> dict[int, int]:
+        """Find where each partition of a topic ends."""
+        numbers = self.admin.list_topics(topic, timeout=_TIMEOUT).topics[topic].partitions
+        asked = self.admin.list_offsets(
+            {TopicPartition(topic, number): OffsetSpec.latest() for number in numbers}
+        )
+        return {where.partition: found.result(_TIMEOUT).offset for where, found in asked.items()}
+
     def add_partitions(self, topic: str, total: int) -> None:
         """Give a topic more partitions."""
         self.admin.create_partitions([NewPartitions(topic, total)])[topic].result(_TIMEOUT)

@@ -8,14 +8,14 @@ import pytest
 from tidegate.core.spec import Pipeline
 from tidegate.core.spec.kafka import Decoding, KafkaSource
 from tidegate.core.spec.loader import parse_pipeline
-from tidegate.core.spec.sink import DeltaSink
+from tidegate.core.spec.sink import DeltaSink, KafkaSink
 from tidegate.core.spec.source import DeltaSource, FilesSource, RateSource
 from tidegate.core.spec.transform import StaticDelta, StaticFiles
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = [
     *(Pipeline, FilesSource, DeltaSource, KafkaSource, Decoding, RateSource),
-    *(DeltaSink, StaticDelta, StaticFiles),
+    *(DeltaSink, KafkaSink, StaticDelta, StaticFiles),
 ]
 
 

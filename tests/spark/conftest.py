@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tidegate.core.checkpoint.log import read_query_id
 from tidegate.core.condition import Judgement, RunReached, judge
 from tidegate.core.ledger import Ledger, Plan, Run
 from tidegate.core.plan import plan_run
@@ -63,6 +64,10 @@ class Runs:
     def judge(self, pipeline: Pipeline, plan: Plan) -> Judgement:
         checkpoint = self.settings.checkpoint_of(pipeline.name)
         return judge(checkpoint, [RunReached(plan.run_id)])
+
+    def find_query_id(self, pipeline: Pipeline) -> str:
+        """Find the id of a pipeline's query."""
+        return read_query_id(self.settings.checkpoint_of(pipeline.name))
 
     def ledger(self, pipeline: Pipeline) -> Ledger:
         return Ledger.beside(self.settings.state_of(pipeline.name))

@@ -171,7 +171,8 @@ def _check_checkpoint(pipeline: Pipeline, settings: Settings, progress: Progress
             cause="The source of the pipeline was changed.",
             remedy="Give the changed pipeline a new name, and so a checkpoint of its own.",
         )
-    _check_sink(pipeline.sinks[0], settings, progress)
+    for sink in pipeline.delta_sinks:
+        _check_sink(sink, settings, progress)
 
 
 def _check_sink(sink: DeltaSink, settings: Settings, progress: Progress) -> None:

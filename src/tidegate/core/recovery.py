@@ -49,20 +49,15 @@ def recover_batches(pipeline: Pipeline, settings: Settings, plan: Plan) -> None:
 def _find_sink_records(
     pipeline: Pipeline, settings: Settings, query_id: str, batch_ids: list[int]
 ) -> dict[int, dict[str, SinkRecord]]:
-    records: dict[int, dict[str, SinkRecord]] = {}
     if not batch_ids:
-        return records
-    for sink in pipeline.sinks:
+        return {}
+    unknown = SinkRecord(rows=None, version=None)
+    records = {batch_id: {sink.name: unknown for sink in pipeline.sinks} for batch_id in batch_ids}
+    for sink in pipeline.delta_sinks:
         log = DeltaLog(settings.locate(sink.table))
         commits = log.find_batches(sink.name_writer(query_id), batch_ids)
-        for batch_id in batch_ids:
-            commit = commits.get(batch_id)
-            record = (
-                SinkRecord(rows=commit.rows, version=commit.version)
-                if commit
-                else SinkRecord(rows=None, version=None)
-            )
-            records.setdefault(batch_id, {})[sink.name] = record
+        for batch_id, commit in commits.items():
+            records[batch_id][sink.name] = SinkRecord(rows=commit.rows, version=commit.version)
     return records
 
 

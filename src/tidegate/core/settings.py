@@ -69,6 +69,10 @@ class Settings:
         """Find a pipeline's checkpoint."""
         return self.state_of(pipeline) / "checkpoint"
 
+    def sink_state_of(self, pipeline: str, sink: str) -> UPath:
+        """Find where a sink keeps what it must know of the batch at hand."""
+        return self.state_of(pipeline) / "sinks" / sink
+
     def checkpoint_url_of(self, pipeline: str) -> str:
         """Find a pipeline's checkpoint, as Spark spells it."""
         return spell_for_spark(f"{self.state.rstrip('/')}/{pipeline}/checkpoint")

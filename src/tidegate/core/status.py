@@ -110,9 +110,14 @@ def _read_status(pipeline: Pipeline, settings: Settings) -> PipelineStatus:
         rows=run.summary.output_rows if run else 0,
         committed_batch=progress.committed_batch,
         committed=", ".join(describe_position(s.committed) for s in progress.sources) or "-",
-        table_version=DeltaLog(settings.locate(pipeline.sinks[0].table)).find_version(),
+        table_version=_find_version(pipeline, settings),
         seconds=round(run.seconds, 1) if run else 0.0,
     )
+
+
+def _find_version(pipeline: Pipeline, settings: Settings) -> int | None:
+    tables = (DeltaLog(settings.locate(sink.table)) for sink in pipeline.delta_sinks)
+    return next((table.find_version() for table in tables), None)
 
 
 def _tell_state(

@@ -10,6 +10,7 @@ from tidegate.core.errors import SettingsError
 from tidegate.core.ledger import Attempt, Ledger, Outcome
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.spec.sink import KafkaSink
 
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -41,11 +42,19 @@ def prepare_submission(pipeline: Pipeline, settings: Settings, run_id: str) -> S
         arguments=("--run-id", run_id, pipeline.name),
         conf=_DELTA
         | _QUIET
+        | _guard_tasks(pipeline)
         | {"spark.redaction.regex": _REDACTED}
         | {"spark.jars": _join_jars(settings.jars)}
         | pipeline.spark,
         environment=settings.to_environment(),
     )
+
+
+def _guard_tasks(pipeline: Pipeline) -> dict[str, str]:
+    # A task that is tried again would send again what it had sent: let the batch fail instead, which
+    # then sends only what the topic lacks.
+    sends = any(isinstance(sink, KafkaSink) for sink in pipeline.sinks)
+    return {"spark.task.maxFailures": "1", "spark.speculation": "false"} if sends else {}
 
 
 def _join_jars(folder: Path) -> str:

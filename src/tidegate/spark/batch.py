@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from tidegate.core.ledger import SinkRecord
 from tidegate.spark.decoding import MALFORMED
 from tidegate.spark.sinks.delta import DeltaAppend
+from tidegate.spark.sinks.writer import SinkWriter
 
 _COUNT = "malformed"
 
@@ -28,7 +29,7 @@ class BatchWriter:
     """Writes batches, each exactly once."""
 
     run_id: str
-    sinks: list[DeltaAppend]
+    sinks: list[SinkWriter]
     prepare: Callable[[DataFrame], DataFrame] = lambda rows: rows
     """What is left to be done with the rows before they are written."""
     quarantine: DeltaAppend | None = None
@@ -51,7 +52,9 @@ class BatchWriter:
             good = observed.where(F.col(MALFORMED).isNull()).drop(MALFORMED)
             records = self._write_sinks(good, batch_id, query_id)
             malformed = batch.where(F.col(MALFORMED).isNotNull())
-            was_counted = not any(record.is_replay for record in records.values())
+            was_counted = any(
+                sink.is_observed and not records[sink.name].is_replay for sink in self.sinks
+            )
             count = seen.get[_COUNT] if was_counted else malformed.count()
         if count:
             self.quarantine.write(self._label(malformed, batch_id), batch_id, query_id)
@@ -59,7 +62,7 @@ class BatchWriter:
 
     def _write_sinks(self, rows: DataFrame, batch_id: int, query_id: str) -> dict[str, SinkRecord]:
         prepared = self.prepare(rows)
-        return {sink.sink.name: sink.write(prepared, batch_id, query_id) for sink in self.sinks}
+        return {sink.name: sink.write(prepared, batch_id, query_id) for sink in self.sinks}
 
     def _label(self, malformed: DataFrame, batch_id: int) -> DataFrame:
         return malformed.select(

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from tidegate.core.ledger import BatchRecord, Ledger
+from tidegate.core.ledger import BatchRecord, Ledger, SinkRecord
 from tidegate.spark.batch import BatchResult
 
 
@@ -76,11 +76,15 @@ class BatchRecorder(StreamingQueryListener):
         print(f"tidegate: {self._pipeline} {_describe(record)}", flush=True)
 
 
+def _describe_sink(name: str, sink: SinkRecord) -> str:
+    if sink.is_replay:
+        return f"{name} already had it"
+    rows = "?" if sink.rows is None else f"{sink.rows:,}"
+    return f"{rows} rows" + ("" if sink.version is None else f" in v{sink.version}")
+
+
 def _describe(record: BatchRecord) -> str:
-    written = ", ".join(
-        f"{name} already had it" if sink.is_replay else f"{sink.rows:,} rows in v{sink.version}"
-        for name, sink in record.sinks.items()
-    )
+    written = ", ".join(_describe_sink(name, sink) for name, sink in record.sinks.items())
     aside = f", {record.quarantined:,} quarantined" if record.quarantined else ""
     return (
         f"batch {record.batch_id}: {record.input_rows:,} rows read, {written}{aside}, "

@@ -27,6 +27,7 @@ from tidegate.spark.kafka import read_kafka_range
 from tidegate.spark.recorder import BatchRecorder
 from tidegate.spark.session import open_session
 from tidegate.spark.sinks.delta import DeltaAppend
+from tidegate.spark.sinks.writer import open_sink
 from tidegate.spark.sources import first_line, open_stream
 from tidegate.spark.statefulness import is_stateful
 from tidegate.spark.transforms import TransformContext, apply_steps, open_static_tables
@@ -93,7 +94,8 @@ class _Query:
         good = stream.where(F.col(MALFORMED).isNull()).drop(MALFORMED) if is_split else stream
         result = transform(good)
         sinks = [
-            DeltaAppend(sink, self.settings, evolves=self._evolves) for sink in self.pipeline.sinks
+            open_sink(sink, self.settings, self.pipeline.name, evolves=self._evolves)
+            for sink in self.pipeline.sinks
         ]
         for sink in sinks:
             sink.prepare(session, result.schema)

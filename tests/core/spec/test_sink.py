@@ -44,10 +44,13 @@ def test_a_column_without_brackets_is_told_to_be_a_list(write_sink, problem_of):
     ("sinks", "problem"),
     [
         ("[{type: delta}]", "sinks[0].table (line 3): is required and missing"),
-        ("[{table: out}]", "sinks[0].type (line 3): is required and missing"),
+        (
+            "[{table: out}]",
+            "sinks[0] (line 3): type is required and missing; allowed are delta, kafka",
+        ),
         (
             "[{type: parquet, table: out}]",
-            "sinks[0].type (line 3): Input should be 'delta'; found 'parquet'",
+            "sinks[0] (line 3): type is 'parquet'; allowed are delta, kafka",
         ),
     ],
 )
@@ -73,3 +76,17 @@ def test_a_sink_is_hashable_and_frozen():
     assert hash(sink) == hash(DeltaSink(type="delta", table="out"))
     with pytest.raises(ValidationError, match="frozen"):
         sink.table = "elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("sink", "problem"),
+    [
+        ("{type: kafka}", "sinks[0].topic (line 3): is required and missing"),
+        ("{type: kafka, topic: a b}", "must be letters, digits and . _ -, at most 249"),
+        ("{type: kafka, topic: t, options: {kafka.acks: 0}}", "must not hold kafka.acks"),
+        ("{type: kafka, topic: t, options: {kafka.sasl.password: x}}", "would hold a secret"),
+        ("{type: delta, table: out, name: quarantine}", "name must not be 'quarantine'"),
+    ],
+)
+def test_a_sink_that_would_not_be_right_is_told(write, problem_of, sink, problem):
+    assert problem in problem_of(write(sinks=f"[{sink}]"))

@@ -65,6 +65,13 @@ class KafkaEnds:
             ends=self._list_offsets(partitions, OffsetSpec.latest(), isolation),  # type: ignore[no-untyped-call]
         )
 
+    def read_topic_ends(self, topic: str) -> Mapping[str, int]:
+        """Find where a topic's partitions end, whatever is open in them."""
+        (found,) = self._describe([topic]).values()
+        partitions = [Partition(topic, partition.id) for partition in found.partitions]
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        return self._list_offsets(partitions, latest, IsolationLevel.READ_UNCOMMITTED)[topic]
+
     def find_offsets_at(self, source: KafkaSource, ends: TopicEnds, at: datetime) -> Offsets:
         """Find the first offset of a time or later; the end where there is none."""
         partitions = [

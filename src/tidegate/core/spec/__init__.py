@@ -1,15 +1,19 @@
 """What a pipeline is: the model, its YAML form and its JSON Schema."""
 
+from tidegate.core.spec.kafka import Decoding, KafkaSource
 from tidegate.core.spec.loader import LoadedSpec, load_pipeline, load_specs
 from tidegate.core.spec.pipeline import Pipeline
-from tidegate.core.spec.sink import DeltaSink
+from tidegate.core.spec.sink import DeltaSink, KafkaSink
 from tidegate.core.spec.source import DeltaSource, FilesSource, RateSource
 from tidegate.core.spec.transform import PythonStep, SqlStep
 
 __all__ = [
+    "Decoding",
     "DeltaSink",
     "DeltaSource",
     "FilesSource",
+    "KafkaSink",
+    "KafkaSource",
     "LoadedSpec",
     "Pipeline",
     "PythonStep",

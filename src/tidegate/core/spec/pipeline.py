@@ -20,7 +20,7 @@ from tidegate.core.spec.base import (
     refuse_truth,
 )
 from tidegate.core.spec.kafka import STRUCTURED, KafkaSource, OnMalformed
-from tidegate.core.spec.sink import QUARANTINE, DeltaSink, Sink
+from tidegate.core.spec.sink import QUARANTINE, DeltaSink, KafkaSink, Sink
 from tidegate.core.spec.source import Source
 from tidegate.core.spec.transform import StaticTable, Steps
 
@@ -99,7 +99,17 @@ class Pipeline(SpecModel):
     @property
     def connections(self) -> tuple[str, ...]:
         """The connections that the pipeline needs, by name."""
-        return (self.source.connection,) if isinstance(self.source, KafkaSource) else ()
+        ends = (self.source, *self.sinks)
+        return tuple(
+            dict.fromkeys(
+                end.connection for end in ends if isinstance(end, KafkaSource | KafkaSink)
+            )
+        )
+
+    @property
+    def delta_sinks(self) -> tuple[DeltaSink, ...]:
+        """The sinks that are Delta tables."""
+        return tuple(sink for sink in self.sinks if isinstance(sink, DeltaSink))
 
     @property
     def quarantines(self) -> bool:
@@ -136,12 +146,25 @@ class Pipeline(SpecModel):
         read = _table_of(given.get("source"))
         if read and read in map(_table_of, _as_list(given.get("sinks"))):
             yield "must not write to the table it reads"
+        topics = _topics_of(given.get("source"))
+        written = {_field_of(sink, "topic") for sink in _as_list(given.get("sinks"))}
+        if written & topics:
+            yield "must not write to the topic it reads"
 
 
 def _as_list(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else ()
 
 
+def _field_of(part: Any, name: str) -> Any:
+    return part.get(name) if isinstance(part, Mapping) else getattr(part, name, None)
+
+
+def _topics_of(source: Any) -> set[str]:
+    named = (_field_of(source, "topics"), _field_of(source, "partitions"))
+    return {str(topic) for topics in named for topic in topics or ()}
+
+
 def _table_of(part: Any) -> str | None:
-    table = part.get("table") if isinstance(part, Mapping) else getattr(part, "table", None)
+    table = _field_of(part, "table")
     return normalise_location(table) if isinstance(table, str) else None

@@ -22,8 +22,11 @@ class DeltaAppend:
     that Delta itself passes over a batch it already holds.
     """
 
+    is_observed = True
+
     def __init__(self, sink: DeltaSink, settings: Settings, *, evolves: bool = False) -> None:
         self.sink = sink
+        self.name = sink.name
         self._evolves = evolves
         self._location = settings.locate_url(sink.table)
         self._log = DeltaLog(settings.locate(sink.table))

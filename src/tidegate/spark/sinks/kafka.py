@@ -1,0 +1,148 @@
+"""Sending to a Kafka topic, each row of each batch once.
+
+Kafka cannot pass over a batch that it has, so every record says which batch and which row it is. Before a
+batch is sent for the first time, the topic's ends are written down; a batch that is sent again reads the
+topic from there on, and sends only the rows that it does not find.
+"""
+
+from __future__ import annotations
+
+import json
+
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
+from upath import UPath
+
+from tidegate.core.connection import KafkaConnection, read_connection
+from tidegate.core.ends.kafka import KafkaEnds
+from tidegate.core.errors import SinkError
+from tidegate.core.ledger import SinkRecord
+from tidegate.core.spec.sink import KafkaSink
+from tidegate.core.storage import read_json, write_json
+
+BATCH_HEADER = "tidegate-batch"
+ROW_HEADER = "tidegate-row"
+
+_EARLIEST = -2
+_ROW_ID = "__tidegate_row"
+_HEADERS = "array<struct<key:string,value:binary>>"
+
+
+class KafkaSend:
+    """A topic that a query sends to."""
+
+    is_observed = False  # Spark's Kafka sink runs its rows where an observation does not see them
+
+    def __init__(self, sink: KafkaSink, state: UPath) -> None:
+        self.sink = sink
+        self.name = sink.name
+        self._state = state
+        self._connection = KafkaConnection.from_options(
+            sink.connection, read_connection(sink.connection)
+        )
+
+    def prepare(self, session: SparkSession, schema: StructType) -> None:  # noqa: ARG002
+        """Check that the columns and the topic are there."""
+        sink = self.sink
+        named = [sink.value, sink.key, sink.headers, sink.partition]
+        known = {name.lower() for name in schema.fieldNames()}
+        missing = [column for column in named if column and column.lower() not in known]
+        if missing:
+            raise SinkError(
+                f"The sink {sink.topic} takes {', '.join(missing)}, which its rows do not have.",
+                remedy=f"Choose out of {', '.join(schema.fieldNames())}.",
+            )
+        KafkaEnds(self._connection).read_topic_ends(sink.topic)
+
+    def read_schema(self, session: SparkSession) -> StructType | None:  # noqa: ARG002
+        """Say that a topic has no columns of its own."""
+        return None
+
+    def write(self, batch: DataFrame, batch_id: int, query_id: str) -> SinkRecord:
+        """Send a batch; of one that was sent before, only what the topic does not hold."""
+        tag = f"{query_id}:{self.sink.name}:{batch_id}"
+        marker = self._state / f"{batch_id}.json"
+        started = read_json(marker) or {}
+        records, held_count = self._shape(batch, tag), 0
+        if started.get("tag") == tag:
+            held = self._read_held(batch.sparkSession, tag, started["ends"])
+            held_count = held.count()
+            records = records.join(held, _ROW_ID, "left_anti")
+        else:
+            ends = KafkaEnds(self._connection).read_topic_ends(self.sink.topic)
+            write_json(marker, {"tag": tag, "ends": dict(ends)})
+        records = records.persist()  # made once: to be counted, and to be sent
+        try:
+            count = records.count()
+            self._send(records.drop(_ROW_ID))
+        finally:
+            records.unpersist()
+        (self._state / f"{batch_id - 1}.json").unlink(missing_ok=True)  # committed by now
+        return SinkRecord(rows=held_count + count, version=None)
+
+    def _send(self, records: DataFrame) -> None:
+        options = {f"kafka.{key}": value for key, value in self._connection.to_java().items()}
+        options |= self.sink.options
+        options |= {"kafka.acks": "all", "kafka.enable.idempotence": "true"}
+        records.write.format("kafka").options(**options).save()
+
+    def _shape(self, batch: DataFrame, tag: str) -> DataFrame:
+        """Give every row the columns that Spark's Kafka sink sends, and an id of its own."""
+        sink = self.sink
+        taken = {column.lower() for column in (sink.headers, sink.partition) if column}
+        rest = [name for name in batch.columns if name.lower() not in taken]
+        value = F.col(sink.value) if sink.value else F.to_json(F.struct(*rest))
+        partition = F.col(sink.partition).cast("int") if sink.partition else F.lit(None).cast("int")
+        given = F.col(sink.headers).cast(_HEADERS) if sink.headers else F.lit(None).cast(_HEADERS)
+        shaped = batch.select(
+            F.lit(sink.topic).alias("topic"),
+            (F.col(sink.key).cast("binary") if sink.key else F.lit(None).cast("binary")).alias(
+                "key"
+            ),
+            value.cast("binary").alias("value"),
+            partition.alias("partition"),
+            given.alias("headers"),
+        )
+        numbered = shaped.withColumn(_ROW_ID, _name_row())
+        added = F.array(_header(BATCH_HEADER, F.lit(tag)), _header(ROW_HEADER, F.col(_ROW_ID)))
+        none = F.array().cast(_HEADERS)
+        return numbered.withColumn("headers", F.concat(F.coalesce("headers", none), added))
+
+    def _read_held(self, session: SparkSession, tag: str, ends: dict[str, int]) -> DataFrame:
+        """Read which rows of a batch the topic holds already."""
+        now = KafkaEnds(self._connection).read_topic_ends(self.sink.topic)
+        topic = self.sink.topic
+        options = {f"kafka.{key}": value for key, value in self._connection.to_java().items()}
+        options |= {
+            "assign": json.dumps({topic: list(map(int, now))}),
+            "startingOffsets": json.dumps({topic: {n: ends.get(n, _EARLIEST) for n in now}}),
+            "endingOffsets": json.dumps({topic: dict(now)}),
+            "includeHeaders": "true",
+        }
+        records = session.read.format("kafka").options(**options).load()
+        return (
+            records.where(_read_header(BATCH_HEADER) == tag)
+            .select(_read_header(ROW_HEADER).alias(_ROW_ID))
+            .distinct()
+        )
+
+
+def _name_row() -> Column:
+    """Name a row by its content, and rows of the same content by their number.
+
+    Which of them comes first does not matter: they are the same. So a replay gives the same names,
+    whatever the order of its rows.
+    """
+    content = F.sha2(F.to_json(F.struct("key", "value", "partition", "headers")), 256)
+    number = F.row_number().over(Window.partitionBy(content).orderBy(F.lit(1)))
+    return F.concat_ws("-", content, number)
+
+
+def _header(name: str, value: Column) -> Column:
+    return F.struct(F.lit(name).alias("key"), value.cast("binary").alias("value"))
+
+
+def _read_header(name: str) -> Column:
+    found = F.filter("headers", lambda header: header.key == name)
+    return F.try_element_at(found, F.lit(1)).value.cast("string")

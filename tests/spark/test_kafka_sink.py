@@ -1,0 +1,183 @@
+"""Rows in a Kafka topic, each once, also when the driver is killed in the middle of the send."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from tidegate.core.condition import Verdict
+from tidegate.core.errors import BlockedError, SinkError
+from tidegate.spark.runner import run_pipeline
+
+pytestmark = pytest.mark.kafka
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def read_all(kafka, topic):
+    """Read every record of a topic, in the order of its partitions."""
+    ends = kafka.read_ends(topic)
+    consumer = Consumer(kafka.options | {"group.id": "test", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, number, 0) for number in ends])
+    records = []
+    deadline = time.monotonic() + 60
+    while len(records) < sum(ends.values()) and time.monotonic() < deadline:
+        records += consumer.consume(10_000, timeout=1)
+    consumer.close()
+    return sorted(records, key=lambda record: (record.partition(), record.offset()))
+
+
+def tell_headers(record):
+    return {name: value.decode() for name, value in record.headers()}
+
+
+@pytest.fixture
+def topic(kafka_default):
+    return kafka_default.create(partitions=3)
+
+
+@pytest.fixture
+def land(settings):
+    folder = Path(settings.data) / "landing"
+    folder.mkdir(parents=True)
+
+    def write(name, *rows):
+        (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    return write
+
+
+FILES = {
+    "type": "files",
+    "path": "landing",
+    "format": "json",
+    "schema": "id long, name string, part int",
+    "max_files_per_trigger": 1,
+    "provenance": False,
+    "malformed": "drop",
+}
+
+
+@pytest.fixture
+def sending(pipeline_of, topic):
+    """A pipeline that sends the rows of files to the topic."""
+
+    def build(**sink):
+        pipeline = pipeline_of(FILES).model_dump(mode="json", by_alias=True, exclude_unset=True)
+        pipeline["sinks"] = [{"type": "kafka", "topic": topic} | sink]
+        return type(pipeline_of(FILES)).model_validate(pipeline)
+
+    return build
+
+
+def test_rows_are_sent_with_key_partition_and_the_headers_of_their_batch(
+    runs, sending, land, kafka, topic
+):
+    land("a.json", {"id": 1, "name": "x", "part": 2}, {"id": 2, "name": "y", "part": 0})
+    run = runs.run(sending(key="name", partition="part"))
+    first, second = read_all(kafka, topic)
+    assert [(r.partition(), r.key(), json.loads(r.value())) for r in (first, second)] == [
+        (0, b"y", {"id": 2, "name": "y"}),
+        (2, b"x", {"id": 1, "name": "x"}),
+    ]
+    batches = {tell_headers(record)["tidegate-batch"] for record in (first, second)}
+    assert batches == {f"{runs.find_query_id(sending())}:main:0"}
+    assert len({tell_headers(record)["tidegate-row"] for record in (first, second)}) == 2
+    assert run.summary.output_rows == 2
+
+
+def test_one_column_may_be_the_value_and_another_the_headers(
+    runs, sending, land, kafka, topic, settings
+):
+    land("a.json", {"id": 1, "name": "x"})
+    spec = sending(value="name", headers="more")
+    step = {
+        "sql": "SELECT name, array(named_struct('key', 'a', 'value', binary('b'))) more FROM input"
+    }
+    spec = type(spec).model_validate(
+        spec.model_dump(mode="json", by_alias=True, exclude_unset=True) | {"transform": step}
+    )
+    runs.run(spec)
+    (record,) = read_all(kafka, topic)
+    assert record.value() == b"x"
+    assert tell_headers(record)["a"] == "b"
+
+
+def test_rows_of_the_same_content_are_all_sent(runs, sending, land, kafka, topic):
+    land("a.json", *[{"id": 1, "name": "same"}] * 5)
+    runs.run(sending())
+    records = read_all(kafka, topic)
+    assert len(records) == 5
+    assert len({tell_headers(record)["tidegate-row"] for record in records}) == 5
+
+
+def test_a_replay_sends_only_what_the_topic_lacks(
+    runs, sending, land, kafka, topic, settings, monkeypatch
+):
+    from tidegate.spark.sinks.kafka import KafkaSend
+
+    land("a.json", *[{"id": n % 7, "name": "x"} for n in range(20)])
+    pipeline = sending()
+    plan = runs.plan(pipeline)
+    send = KafkaSend._send
+
+    def send_a_part_then_die(self, records):
+        send(self, records.limit(8))
+        raise SinkError("The machine went away.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KafkaSend, "_send", send_a_part_then_die)
+        with pytest.raises(SinkError):
+            run_pipeline(pipeline, settings, plan.run_id)
+    assert sum(kafka.read_ends(topic).values()) == 8
+    run_pipeline(pipeline, settings, plan.run_id)
+    assert runs.judge(pipeline, plan).verdict is Verdict.REACHED
+    sent = Counter(json.loads(record.value())["id"] for record in read_all(kafka, topic))
+    assert sent == Counter(n % 7 for n in range(20))
+    assert runs.ledger(pipeline).read_run(plan.run_id).summary.output_rows == 20
+    markers = list((Path(settings.state) / "p/sinks/main").iterdir())
+    assert len(markers) == 1
+
+
+def test_a_driver_killed_in_the_middle_of_the_send_doubles_and_loses_nothing(
+    kafka_default, topic, settings, land
+):
+    count = 8_000
+    settings.pipelines.mkdir(parents=True)
+    land("a.json", *[{"id": n, "name": "x"} for n in range(count)])
+    # One record a request, so that there is a middle to be killed in.
+    sink = {"type": "kafka", "topic": topic, "options": {"kafka.batch.size": 0}}
+    spec = {"name": "p", "source": FILES, "sinks": [sink]}
+    (settings.pipelines / "p.yaml").write_text(json.dumps(spec))
+    environment = os.environ | settings.to_environment()
+    environment |= {"TIDEGATE_HOME": str(ROOT), "TIDEGATE_JARS": str(ROOT / "jars")}
+    environment["TIDEGATE_MASTER"] = "local[2]"
+    command = [str(Path(sys.executable).with_name("tidegate")), "run", "p"]
+    driver = subprocess.Popen(command, env=environment, start_new_session=True)
+    while sum(kafka_default.read_ends(topic).values()) == 0:
+        assert driver.poll() is None, "it ended before anything was sent"
+    os.killpg(driver.pid, signal.SIGKILL)
+    driver.wait()
+    assert 0 < sum(kafka_default.read_ends(topic).values()) < count
+    subprocess.run(command, env=environment, check=True)
+    sent = Counter(json.loads(record.value())["id"] for record in read_all(kafka_default, topic))
+    assert sent == Counter(range(count))
+
+
+def test_a_topic_or_a_column_that_is_not_there_is_told_before_anything_is_sent(
+    runs, sending, land, kafka, topic
+):
+    land("a.json", {"id": 1, "name": "x"})
+    with pytest.raises(
+        SinkError, match=r"takes nope, which its rows do not have\. Choose out of id"
+    ):
+        runs.run(sending(key="nope"))
+    with pytest.raises(BlockedError, match="The topic nowhere does not exist"):
+        runs.run(sending(topic="nowhere"))
