@@ -1,0 +1,100 @@
+"""The Kafka source: what it takes, and what it refuses in words."""
+
+import pytest
+
+BASE = (
+    "source: {type: kafka, topics: [orders], max_offsets_per_trigger: 10, value: {format: string}}"
+)
+
+
+def source(
+    more="",
+    *,
+    topics="topics: [orders]",
+    limit="max_offsets_per_trigger: 10",
+    value="value: {format: string}",
+):
+    parts = [part for part in ("type: kafka", topics, limit, value, more) if part]
+    return "source: {" + ", ".join(parts) + "}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BASE,
+        source(topics='topic_pattern: "^orders-.*"'),
+        source(topics="partitions: {orders: [0, 1], other.topic: [3]}"),
+        source("starting: latest"),
+        source("starting_offsets: {orders: {0: 5, 1: 0}}"),
+        source("starting_timestamp: 2026-01-01"),
+        source("min_offsets_per_trigger: 5, max_trigger_delay: 1h"),
+        source("fail_on_data_loss: false, isolation: read_uncommitted, group_prefix: etl"),
+        source("key: string, headers: true, provenance: false, min_partitions: 8"),
+        source("options: {kafka.max.partition.fetch.bytes: 100}"),
+        source(value='value: {format: json, schema: "id long", on_unknown: evolve}'),
+        source(value='value: {format: csv, schema: "id long", on_malformed: fail}'),
+    ],
+)
+def test_a_source_may_say(write, parse, text):
+    assert parse(write(source=text)).source.type == "kafka"
+
+
+JSON = 'value: {format: json, schema: "id long", '
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (source(limit=""), "source.max_offsets_per_trigger (line 2): is required and missing"),
+        (source(topics=""), "needs exactly one of topics, topic_pattern and partitions"),
+        (source("topic_pattern: x"), "needs exactly one of topics, topic_pattern and partitions"),
+        (source(topics='topic_pattern: "["'), "must be a regular expression: unterminated"),
+        (source(topics="topics: [a b]"), "must be letters, digits and . _ -, at most 249"),
+        (source(topics="topics: []"), "must have at least one item"),
+        (source("starting: middle"), "Input should be 'earliest' or 'latest'; found 'middle'"),
+        (source("starting: latest, starting_timestamp: 2026-01-01"), "takes one of starting, "),
+        (source("starting_offsets: {orders: {0: -1}}"), "greater than or equal to 0"),
+        (source("min_offsets_per_trigger: 5"), "and max_trigger_delay go together"),
+        (source("options: {kafka.enable.auto.commit: true}"), "the checkpoint keeps the position"),
+        (source("options: {kafka.group.id: x}"), "must not hold kafka.group.id; the spec has"),
+        (source("options: {kafka.sasl.jaas.config: x}"), "would hold a secret"),
+        (source("connection: a-b"), "must be letters, digits and _, at most 100"),
+        (source(value=""), "source.value (line 2): is required and missing"),
+        (source(value="value: {format: xml}"), "found 'xml'"),
+        (source(value="value: {format: json}"), "format json needs a schema"),
+        (source(value='value: {format: string, schema: "id long"}'), "so schema must go"),
+        (source(value="value: {format: string, on_unknown: drop}"), "so on_unknown must go"),
+        (source(value=JSON + "nope: 1}"), "source.value.nope (line 2): unknown key; allowed are"),
+        (source(value=JSON + "nope: 1}"), "allowed are format, on_malformed, on_unknown, options"),
+        (
+            source("key: string", value='value: {format: json, schema: "key long, _offset long"}'),
+            "value.schema must not name _offset, key: tidegate adds it",
+        ),
+    ],
+)
+def test_a_source_that_cannot_be_right_is_told(write, problem_of, text, problem):
+    assert problem in problem_of(write(source=text))
+
+
+def test_a_pipeline_must_not_send_to_the_topic_it_reads(write, problem_of):
+    text = write(source=BASE, sinks="[{type: kafka, topic: orders}]")
+    assert "must not write to the topic it reads" in problem_of(text)
+
+
+def test_a_pipeline_names_the_connections_it_needs(write, parse):
+    text = write(source=BASE, sinks="[{type: kafka, topic: other, connection: elsewhere}]")
+    assert parse(text).connections == ("kafka_default", "elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ('{format: json, schema: "id long"}', True),
+        ('{format: json, schema: "id long", on_malformed: fail}', False),
+        ("{format: string}", False),
+    ],
+)
+def test_a_pipeline_knows_whether_it_puts_values_aside(write, parse, value, expected):
+    pipeline = parse(write(source=source(value=f"value: {value}")))
+    assert pipeline.quarantines is expected
+    assert pipeline.quarantine_sink.table == f"quarantine/{pipeline.name}"
