@@ -162,3 +162,16 @@ def test_the_schema_is_written_to_a_file(invoke, tmp_path):
     assert (result.exit_code, result.stdout) == (0, "")
     assert output.read_text() == export_schema()
     assert json.loads(output.read_text())["title"] == "Pipeline"
+
+
+@pytest.mark.parametrize(("content", "told"), [(None, "cannot be read"), ("{}", "is not the Avro")])
+def test_a_schema_file_is_looked_at(invoke, add_spec, deployment, content, told):
+    value = "{format: avro, schema_file: order.avsc}"
+    source = f"{{type: kafka, topics: [t], max_offsets_per_trigger: 5, value: {value}}}"
+    add_spec("orders", source=source)
+    if content:
+        (deployment.pipelines / "order.avsc").write_text(content)
+    result = invoke("validate")
+    assert result.exit_code == 1
+    assert "source.value.schema_file (line 2): " in result.stdout
+    assert told in result.stdout

@@ -92,7 +92,9 @@ def test_a_query_that_spark_refuses_leaves_no_table(runs, pipeline_of, settings)
 
 
 def test_a_first_batch_that_fails_leaves_no_table(runs, pipeline_of, settings):
-    pipeline = pipeline_of(RATE, transform={"sql": "SELECT raise_error('too large') x FROM input"})
+    pipeline = pipeline_of(
+        RATE, transform={"sql": "SELECT int(raise_error('too large')) x FROM input"}
+    )
     with pytest.raises(Exception, match="too large"):
         runs.run(pipeline)
     assert DeltaLog(settings.locate("out")).find_version() is None

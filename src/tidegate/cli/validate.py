@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
-from tidegate.core.errors import SpecError, TransformError
+from tidegate.core.errors import SourceError, SpecError, TransformError
 from tidegate.core.function import load_function
+from tidegate.core.registry import read_avro_file
 from tidegate.core.settings import Settings
 from tidegate.core.spec.export import export_schema
+from tidegate.core.spec.kafka import KafkaSource
 from tidegate.core.spec.loader import LoadedSpec, load_specs
 from tidegate.core.spec.mistake import spell_place
 from tidegate.core.spec.transform import PythonStep
@@ -27,7 +29,11 @@ def validate(
     specs = load_specs(folder or Settings.from_environment().pipelines)
     mistaken = 0
     for spec in specs:
-        problems = (*(spec.error.problems if spec.error else ()), *_check_transforms(spec))
+        problems = (
+            *(spec.error.problems if spec.error else ()),
+            *_check_transforms(spec),
+            *_check_schema_file(spec),
+        )
         mistaken += bool(problems)
         print(SpecError(str(spec.file), problems) if problems else f"{spec.file}: ok")
     print(f"{len(specs)} spec{'s' * (len(specs) != 1)}, {mistaken} with mistakes")
@@ -44,6 +50,15 @@ def schema(
         print(export_schema(), end="")
     else:
         write_text(open_path(output), export_schema())
+
+
+def _check_schema_file(spec: LoadedSpec) -> Iterator[str]:
+    source = spec.pipeline.source if spec.pipeline else None
+    if isinstance(source, KafkaSource) and source.value.schema_file:
+        try:
+            read_avro_file(spec.file.parent / source.value.schema_file)
+        except SourceError as error:
+            yield f"{spell_place(('source', 'value', 'schema_file'), spec.text)}: {error}"
 
 
 def _check_transforms(spec: LoadedSpec) -> Iterator[str]:

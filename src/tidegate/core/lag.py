@@ -46,8 +46,7 @@ def measure_lag(
     connection = KafkaConnection.from_options(source.connection, connect(source.connection))
     cluster = KafkaEnds(connection)
     ends = cluster.read(source)
-    sources = read_progress(settings.checkpoint_of(pipeline.name)).sources
-    committed: Offsets = (sources[0].committed if sources else None) or {}
+    committed = _read_committed(pipeline, settings)
     waiting = [
         (topic, number, start)
         for topic, number, start in _list_starts(committed, ends)
@@ -66,6 +65,26 @@ def measure_lag(
         for topic, numbers in ends.ends.items()
         for number in numbers
     ]
+
+
+def count_waiting(
+    pipeline: Pipeline, settings: Settings, connect: ReadConnection = read_connection
+) -> int:
+    """Count the offsets that a Kafka pipeline has yet to read, with as little as possible asked."""
+    source = pipeline.source
+    if not isinstance(source, KafkaSource):
+        return 0
+    connection = KafkaConnection.from_options(source.connection, connect(source.connection))
+    ends = KafkaEnds(connection).read(source)
+    committed = _read_committed(pipeline, settings)
+    return sum(
+        ends.ends[topic][number] - start for topic, number, start in _list_starts(committed, ends)
+    )
+
+
+def _read_committed(pipeline: Pipeline, settings: Settings) -> Offsets:
+    sources = read_progress(settings.checkpoint_of(pipeline.name)).sources
+    return (sources[0].committed if sources else None) or {}
 
 
 def _list_starts(committed: Offsets, ends: TopicEnds) -> Iterator[tuple[str, str, int]]:

@@ -23,7 +23,7 @@ from tidegate.core.spec.kafka import KafkaSource, OnUnknown
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.spark.batch import BatchWriter
 from tidegate.spark.decoding import MALFORMED, add_unknown_columns
-from tidegate.spark.kafka import read_kafka_range
+from tidegate.spark.kafka import KafkaReader
 from tidegate.spark.recorder import BatchRecorder
 from tidegate.spark.session import open_session
 from tidegate.spark.sinks.delta import DeltaAppend
@@ -126,13 +126,9 @@ class _Query:
         planned = read_batch_offsets(checkpoint, batch_id)
         before = read_batch_offsets(checkpoint, batch_id - 1)
         start = before.sources["0"] if before else read_initial_offsets(checkpoint)
-        rows = read_kafka_range(
-            session,
-            source,
-            start,
-            planned.sources["0"] if planned else start,
-            accepts_loss=self.accepts_loss,
-        )
+        end = planned.sources["0"] if planned else start
+        reader = KafkaReader(source, self.settings, self.accepts_loss)
+        rows = reader.read_range(session, start, end)
         return rows.where(F.col(MALFORMED).isNotNull())
 
     @property

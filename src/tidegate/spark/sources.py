@@ -21,7 +21,7 @@ from tidegate.core.spec.source import (
     RateSource,
     Source,
 )
-from tidegate.spark.kafka import open_kafka
+from tidegate.spark.kafka import KafkaReader
 
 _MODES = {
     Malformed.KEEP: "PERMISSIVE",
@@ -42,7 +42,7 @@ def open_stream(
             case DeltaSource():
                 return _open_delta(session, source, settings)
             case KafkaSource():
-                return open_kafka(session, source, accepts_loss=accepts_loss)
+                return KafkaReader(source, settings, accepts_loss).open_stream(session)
             case RateSource():
                 reader = session.readStream.format("rate-micro-batch")
                 return reader.option("rowsPerBatch", source.rows_per_batch).load()

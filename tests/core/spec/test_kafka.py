@@ -32,6 +32,8 @@ def source(
         source("key: string, headers: true, provenance: false, min_partitions: 8"),
         source("options: {kafka.max.partition.fetch.bytes: 100}"),
         source(value='value: {format: json, schema: "id long", on_unknown: evolve}'),
+        source(value="value: {format: avro, schema_file: schemas/order.avsc}"),
+        source(value="value: {format: avro, registry: schemas}"),
         source(value='value: {format: csv, schema: "id long", on_malformed: fail}'),
     ],
 )
@@ -64,8 +66,21 @@ JSON = 'value: {format: json, schema: "id long", '
         (source(value="value: {format: json}"), "format json needs a schema"),
         (source(value='value: {format: string, schema: "id long"}'), "so schema must go"),
         (source(value="value: {format: string, on_unknown: drop}"), "so on_unknown must go"),
+        (source(value="value: {format: avro}"), "needs exactly one of schema_file and registry"),
+        (source(value="value: {format: string, registry: r}"), "needs neither schema_file nor reg"),
+        (
+            source(value="value: {format: avro, schema_file: ../x}"),
+            "must be a path below the specs",
+        ),
+        (
+            source(topics="topics: [a, b]", value="value: {format: avro, registry: r}"),
+            "value.subject is required where more than one topic is read",
+        ),
         (source(value=JSON + "nope: 1}"), "source.value.nope (line 2): unknown key; allowed are"),
-        (source(value=JSON + "nope: 1}"), "allowed are format, on_malformed, on_unknown, options"),
+        (
+            source(value=JSON + "nope: 1}"),
+            "allowed are format, on_malformed, on_unknown, options, reg",
+        ),
         (
             source("key: string", value='value: {format: json, schema: "key long, _offset long"}'),
             "value.schema must not name _offset, key: tidegate adds it",

@@ -22,6 +22,7 @@ Offsets = Mapping[str, Mapping[str, int]]
 
 _TIMEOUT_SECONDS = 15.0
 _QUIET = {"log_level": "0"}
+_REFUSALS = frozenset({"_AUTHENTICATION", "_SSL"})
 _ISOLATION = {
     Isolation.READ_COMMITTED: IsolationLevel.READ_COMMITTED,
     Isolation.READ_UNCOMMITTED: IsolationLevel.READ_UNCOMMITTED,
@@ -48,7 +49,10 @@ class KafkaEnds:
 
     def __init__(self, connection: KafkaConnection) -> None:
         self._connection = connection
-        self._admin = AdminClient({**connection.to_librdkafka(), **_QUIET})
+        self._heard: list[KafkaError] = []
+        options: dict[str, Any] = {**connection.to_librdkafka(), **_QUIET}
+        options["error_cb"] = self._heard.append
+        self._admin = AdminClient(options)
 
     def read(self, source: KafkaSource) -> TopicEnds:
         """Find where the source's partitions begin, and end by its isolation."""
@@ -179,15 +183,23 @@ class KafkaEnds:
 
     def _explain(self, error: KafkaException) -> Exception:
         reason = error.args[0]
-        servers = self._connection.options["bootstrap.servers"]
-        is_away = reason.retriable() or (reason.code() < 0 and reason.name() != "_AUTHENTICATION")
-        if is_away:
+        name, servers = self._connection.name, self._connection.options["bootstrap.servers"]
+        # A request only times out; what went wrong is heard from the connection below it.
+        self._admin.poll(0)
+        refused = next((heard for heard in self._heard if heard.name() in _REFUSALS), None)
+        if refused:
+            return BlockedError(
+                f"The cluster of the connection {name!r} refuses it ({servers}): {refused.str()}.",
+                remedy="Correct user, password, mechanism or certificates of the connection.",
+            )
+        if reason.retriable() or reason.code() < 0:
+            heard = f" ({self._heard[-1].str()})" if self._heard else ""
             return SourceAwayError(
-                f"No broker of the connection {self._connection.name!r} answers ({servers}).",
-                cause=f"{reason.str()}.",
+                f"No broker of the connection {name!r} answers ({servers}).",
+                cause=f"{reason.str()}{heard}.",
                 remedy="Start the cluster, or correct the connection; then run again.",
             )
         return BlockedError(
-            f"The cluster of the connection {self._connection.name!r} refuses: {reason.str()}.",
+            f"The cluster of the connection {name!r} refuses: {reason.str()}.",
             remedy="Give its user the right to describe and read the topics.",
         )

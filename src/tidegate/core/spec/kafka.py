@@ -7,7 +7,14 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    NonNegativeInt,
+    StringConstraints,
+    WithJsonSchema,
+)
 
 from tidegate.core.spec.base import (
     Count,
@@ -55,6 +62,12 @@ def _check_regex(pattern: str) -> str:
     return pattern
 
 
+def _check_schema_file(name: str) -> str:
+    if name.startswith("/") or ".." in name.split("/") or ":" in name:
+        raise ValueError("must be a path below the specs' folder, such as schemas/order.avsc")
+    return name
+
+
 class Starting(StrEnum):
     """Where a first run begins."""
 
@@ -74,11 +87,13 @@ class ValueFormat(StrEnum):
 
     JSON = "json"
     CSV = "csv"
+    AVRO = "avro"
     STRING = "string"
     BINARY = "binary"
 
 
-STRUCTURED = frozenset({ValueFormat.JSON, ValueFormat.CSV})
+STRUCTURED = frozenset({ValueFormat.JSON, ValueFormat.CSV, ValueFormat.AVRO})
+_DDL = frozenset({ValueFormat.JSON, ValueFormat.CSV})
 
 
 class OnMalformed(StrEnum):
@@ -104,6 +119,15 @@ class Decoding(SpecModel):
     value_schema: Schema | None = Field(
         default=None, alias="schema", description="Columns as Spark's DDL; for json and csv."
     )
+    schema_file: Annotated[str, AfterValidator(_check_schema_file)] | None = Field(
+        default=None, description="For avro: a file with the schema, below the specs' folder."
+    )
+    registry: ConnectionName | None = Field(
+        default=None, description="For avro: the connection to a schema registry."
+    )
+    subject: Annotated[str, StringConstraints(min_length=1)] | None = Field(
+        default=None, description="The registry's subject; <topic>-value where none is named."
+    )
     on_malformed: OnMalformed = Field(
         default=OnMalformed.QUARANTINE,
         description="quarantine keeps a value that does not parse beside the table, with its reason.",
@@ -127,10 +151,17 @@ class Decoding(SpecModel):
         """Yield what is wrong between fields, looking at what was given."""
         said = {key for key, value in given.items() if value is not None}
         known = next((known for known in ValueFormat if known == given.get("format")), None)
-        if known in STRUCTURED and "schema" not in said:
+        if known in _DDL and "schema" not in said:
             yield f"format {known} needs a schema, such as 'id long, at timestamp'"
-        if known and known not in STRUCTURED and "schema" in said:
-            yield f"format {known} has no columns, so schema must go"
+        if known and known not in _DDL and "schema" in said:
+            yield f"format {known} takes no columns as DDL, so schema must go"
+        written = {"schema_file", "registry"} & said
+        if known is ValueFormat.AVRO and len(written) != 1:
+            yield "format avro needs exactly one of schema_file and registry"
+        if known and known is not ValueFormat.AVRO and written:
+            yield f"format {known} needs neither schema_file nor registry"
+        if "subject" in said and "registry" not in said:
+            yield "subject goes with registry"
         if known and known is not ValueFormat.JSON and "on_unknown" in said:
             yield f"format {known} has no unknown fields, so on_unknown must go"
 
@@ -215,6 +246,11 @@ class KafkaSource(SpecModel):
         taken = [key for key in keys if key.lower() in _TAKEN]
         if taken:
             yield f"options must not hold {', '.join(taken)}; the spec has fields for it"
+        value = given.get("value")
+        asked = value if isinstance(value, Mapping) else {}
+        is_named = asked.get("subject") or not asked.get("registry")
+        if not is_named and len(given.get("topics") or ()) != 1:
+            yield "value.subject is required where more than one topic is read"
         clashing = cls._list_clashing_columns(given)
         if clashing:
             yield f"value.schema must not name {', '.join(clashing)}: tidegate adds it"

@@ -100,11 +100,10 @@ class Pipeline(SpecModel):
     def connections(self) -> tuple[str, ...]:
         """The connections that the pipeline needs, by name."""
         ends = (self.source, *self.sinks)
-        return tuple(
-            dict.fromkeys(
-                end.connection for end in ends if isinstance(end, KafkaSource | KafkaSink)
-            )
-        )
+        names = [end.connection for end in ends if isinstance(end, KafkaSource | KafkaSink)]
+        if isinstance(self.source, KafkaSource) and self.source.value.registry:
+            names.append(self.source.value.registry)
+        return tuple(dict.fromkeys(names))
 
     @property
     def delta_sinks(self) -> tuple[DeltaSink, ...]:
