@@ -11,10 +11,10 @@ JARS := jars/.resolved
 BROKER := jars/broker/.resolved
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help install jars demo data up down test test-fast check format schema lock clean
+.PHONY: help install jars demo demo-kafka data up down test test-fast check format schema lock clean
 
 help: ## list what make can do
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # The development set holds the runtime set, so having it is enough.
 $(RUNTIME): requirements.txt pyproject.toml
@@ -39,6 +39,9 @@ jars: $(JARS) ## resolve the JARs that Spark needs
 
 demo: $(RUNTIME) $(JARS) ## run files -> bronze -> silver -> gold through a real Airflow
 	@python -m demo.run
+
+demo-kafka: $(RUNTIME) $(JARS) $(BROKER) ## the same from Kafka, with a broker of its own
+	@python -m demo.stream
 
 data: $(RUNTIME) ## land more files for the demo
 	@python -m demo.data

@@ -53,6 +53,9 @@ class Broker:
 
     def start(self) -> None:
         """Start it, on the data that it has, and wait until it answers."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        settings = self._list_settings(self.folder / "data")
+        self._properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         self._format()
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -88,10 +91,7 @@ class Broker:
         data = self.folder / "data"
         if data.exists():
             return
-        data.mkdir(parents=True)
-        self._properties.write_text(
-            "".join(f"{key}={value}\n" for key, value in self._list_settings(data).items())
-        )
+        data.mkdir()
         formatted = subprocess.run(
             self._java(
                 "kafka.tools.StorageTool",

@@ -24,13 +24,15 @@ def land_orders(data: Path) -> list[Path]:
     """Land one more drop of files and return them."""
     landing = data / "landing" / "orders"
     landing.mkdir(parents=True, exist_ok=True)
-    _write_customers(data / "reference" / "customers")
+    write_customers(data)
     drop = 1 + max((int(path.name.split("-")[1]) for path in landing.glob("drop-*")), default=-1)
     chance = random.Random(drop)
     return [_land_file(landing, drop, number, chance) for number in range(FILES_PER_DROP)]
 
 
-def _write_customers(folder: Path) -> None:
+def write_customers(data: Path) -> None:
+    """Write the customers that orders are joined with."""
+    folder = data / "reference" / "customers"
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["customer_id,name,country"]
     lines += [f"{i},Customer {i},{_COUNTRIES[i % len(_COUNTRIES)]}" for i in range(_CUSTOMERS)]
@@ -39,7 +41,7 @@ def _write_customers(folder: Path) -> None:
 
 def _land_file(landing: Path, drop: int, number: int, chance: random.Random) -> Path:
     first_id = (drop * FILES_PER_DROP + number) * ORDERS_PER_FILE
-    lines = [json.dumps(_make_order(first_id + i, drop, chance)) for i in range(ORDERS_PER_FILE)]
+    lines = [json.dumps(make_order(first_id + i, drop, chance)) for i in range(ORDERS_PER_FILE)]
     if drop > 0:
         lines += _make_trouble(first_id, drop, chance)
     path = landing / f"drop-{drop:04}-{number:02}.json"
@@ -47,7 +49,8 @@ def _land_file(landing: Path, drop: int, number: int, chance: random.Random) -> 
     return path
 
 
-def _make_order(order_id: int, drop: int, chance: random.Random) -> dict[str, object]:
+def make_order(order_id: int, drop: int, chance: random.Random) -> dict[str, object]:
+    """Make an order of the hour that a drop stands for."""
     product = chance.choice(list(_PRODUCTS))
     at = _FIRST_DAY + timedelta(hours=drop, seconds=chance.randrange(3600))
     return {
@@ -62,10 +65,10 @@ def _make_order(order_id: int, drop: int, chance: random.Random) -> dict[str, ob
 
 def _make_trouble(first_id: int, drop: int, chance: random.Random) -> list[str]:
     """Make what a landing zone really gets: an old order again, a late one, broken lines."""
-    again = _make_order(chance.randrange(drop * FILES_PER_DROP * ORDERS_PER_FILE), drop, chance)
-    late = _make_order(1_000_000_000 + first_id, drop, chance)
+    again = make_order(chance.randrange(drop * FILES_PER_DROP * ORDERS_PER_FILE), drop, chance)
+    late = make_order(1_000_000_000 + first_id, drop, chance)
     late["event_time"] = (_FIRST_DAY + timedelta(hours=drop) - timedelta(days=2)).isoformat()
-    negative = _make_order(2_000_000_000 + first_id, drop, chance) | {"quantity": -1}
+    negative = make_order(2_000_000_000 + first_id, drop, chance) | {"quantity": -1}
     return [json.dumps(again), json.dumps(late), json.dumps(negative), '{"order_id": 17, "quan']
 
 

@@ -32,6 +32,7 @@ class Display:
     def __init__(self, dag_ids: tuple[str, ...], console: Console) -> None:
         self._console = console
         self._runs: dict[str, DagRun | None] = dict.fromkeys(dag_ids)
+        self._note = ""
         self._began = time.monotonic()
         self._live = Live(get_renderable=self._render, console=console, refresh_per_second=8)
 
@@ -49,14 +50,15 @@ class Display:
         if self._console.is_terminal:
             self._live.stop()
 
-    def show(self, run: DagRun) -> None:
-        """Show how a run stands."""
-        has_changed = self._runs[run.dag_id] != run
-        self._runs[run.dag_id] = run
+    def show(self, run: DagRun, note: str = "") -> None:
+        """Show how a run stands, and a note beside it."""
+        has_changed = self._runs[run.dag_id] != run or self._note != note
+        self._runs[run.dag_id], self._note = run, note
         if has_changed and not self._console.is_terminal:
             tasks = ", ".join(f"{task} {run.tasks.get(task) or 'waiting'}" for task in _TASKS)
             elapsed = time.monotonic() - self._began
-            self._console.print(f"{elapsed:6.1f} s  {run.dag_id}: {run.state} ({tasks})")
+            told = f"{run.dag_id}: {run.state} ({tasks})" + (f", {note}" if note else "")
+            self._console.print(f"{elapsed:6.1f} s  {told}")
 
     def _render(self) -> Table:
         table = Table("pipeline", *_TASKS, "", box=None, padding=(0, 2))
@@ -64,7 +66,8 @@ class Display:
             is_working = run is not None and not run.is_finished
             marks = [_mark(run.tasks.get(task, "") if run else "") for task in _TASKS]
             table.add_row(dag_id, *marks, Spinner("dots") if is_working else "")
-        table.caption = f"{time.monotonic() - self._began:.0f} s"
+        elapsed = f"{time.monotonic() - self._began:.0f} s"
+        table.caption = f"{elapsed}, {self._note}" if self._note else elapsed
         return table
 
 

@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +72,7 @@ class Stack:
         (self.home / "stack.json").unlink(missing_ok=True)
 
 
-def start_stack(settings: Settings, on_wait: Callable[[], None] = lambda: None) -> Stack:
+def start_stack(settings: Settings, environment: Mapping[str, str] | None = None) -> Stack:
     """Start Airflow and wait until every part is healthy."""
     home = _airflow_home(settings)
     home.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def start_stack(settings: Settings, on_wait: Callable[[], None] = lambda: None) 
     with (home / "standalone.log").open("w") as log:
         process = subprocess.Popen(
             ["airflow", "standalone"],
-            env=_environment(settings, home, port),
+            env=_environment(settings, home, port) | dict(environment or {}),
             stdout=log,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
@@ -91,7 +91,6 @@ def start_stack(settings: Settings, on_wait: Callable[[], None] = lambda: None) 
     (home / "stack.json").write_text(json.dumps({"process_group": process.pid, "url": url}))
 
     def is_decided() -> bool:
-        on_wait()
         return process.poll() is not None or stack.is_healthy()
 
     is_up = _await(is_decided, _START_TIMEOUT_SECONDS) and process.poll() is None
@@ -120,7 +119,9 @@ def find_stack(settings: Settings) -> Stack | None:
 
 
 def _airflow_home(settings: Settings) -> Path:
-    return settings.home / "var" / "airflow"
+    # One for each folder of specs, so that no Airflow shows the pipelines of another.
+    own = "" if settings.pipelines == settings.home / "pipelines" else f"-{settings.pipelines.name}"
+    return settings.home / "var" / f"airflow{own}"
 
 
 def _environment(settings: Settings, home: Path, port: int) -> dict[str, str]:

@@ -6,11 +6,12 @@ import json
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict
-from datetime import timedelta
+from itertools import groupby
 from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.box import SIMPLE_HEAD
+from rich.console import Console, Group
 from rich.filesize import decimal
 from rich.table import Table
 
@@ -22,6 +23,7 @@ from tidegate.core.spec.loader import find_spec, load_specs
 from tidegate.core.spec.pipeline import Pipeline
 
 _SHORT_SECONDS = 3600
+_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def lag(
@@ -54,25 +56,27 @@ def _choose(settings: Settings, name: str | None) -> list[Pipeline]:
     return [pipeline for pipeline in sound if isinstance(pipeline.source, KafkaSource)]
 
 
-def render_lag(rows: Iterable[PartitionLag]) -> Table:
-    """Lay out partitions as a table."""
-    table = Table()
-    for heading in ("pipeline", "topic"):
-        table.add_column(heading)
-    for heading in ("partition", "committed", "end", "lag", "bytes", "behind", "kept", "kept for"):
+def render_lag(rows: Iterable[PartitionLag]) -> Group:
+    """Lay out partitions as a table for each pipeline."""
+    by_pipeline = groupby(rows, key=lambda row: row.pipeline)
+    return Group(*(_render_pipeline(name, partitions) for name, partitions in by_pipeline))
+
+
+def _render_pipeline(name: str, rows: Iterable[PartitionLag]) -> Table:
+    table = Table(title=name, title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("partition", no_wrap=True)
+    for heading in ("committed", "end", "lag", "bytes", "behind", "kept", "kept for"):
         table.add_column(heading, justify="right")
     for row in rows:
         is_at_risk = (row.headroom_records or 0) < 0 or (
             row.headroom_seconds is not None and row.headroom_seconds < _SHORT_SECONDS
         )
         table.add_row(
-            row.pipeline,
-            row.topic,
-            str(row.partition),
+            f"{row.topic}-{row.partition}",
             _count(row.committed),
             _count(row.end),
             _count(row.lag_records),
-            "-" if row.lag_bytes is None else decimal(row.lag_bytes),
+            decimal(row.lag_bytes) if row.lag_bytes else _count(row.lag_bytes),
             _spell(row.lag_seconds),
             _count(row.headroom_records),
             _spell(row.headroom_seconds),
@@ -86,4 +90,7 @@ def _count(value: int | None) -> str:
 
 
 def _spell(seconds: float | None) -> str:
-    return "-" if seconds is None else str(timedelta(seconds=round(seconds)))
+    if seconds is None:
+        return "-"
+    size, unit = next((size, unit) for size, unit in _UNITS if abs(seconds) >= size or size == 1)
+    return f"{seconds / size:.0f} {unit}" if size == 1 else f"{seconds / size:.1f} {unit}"
