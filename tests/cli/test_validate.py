@@ -175,3 +175,11 @@ def test_a_schema_file_is_looked_at(invoke, add_spec, deployment, content, told)
     assert result.exit_code == 1
     assert "source.value.schema_file (line 2): " in result.stdout
     assert told in result.stdout
+
+
+def test_a_step_that_does_not_import_is_told_beside_other_mistakes(invoke, add_spec):
+    add_spec("orders", "transform: {python: nowhere:f}", "retries: many")
+    told = invoke("validate").stdout
+    assert "orders.yaml has 2 mistakes" in told
+    assert "retries (line 5): must be a whole number" in told
+    assert "transform[0].python (line 4): " in told

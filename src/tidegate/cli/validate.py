@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
 from tidegate.core.errors import SourceError, SpecError, TransformError
 from tidegate.core.function import load_function
@@ -17,6 +18,7 @@ from tidegate.core.spec.kafka import KafkaSource
 from tidegate.core.spec.loader import LoadedSpec, load_specs
 from tidegate.core.spec.mistake import spell_place
 from tidegate.core.spec.transform import PythonStep
+from tidegate.core.spec.yaml import load_yaml
 from tidegate.core.storage import open_path, write_text
 
 
@@ -62,9 +64,34 @@ def _check_schema_file(spec: LoadedSpec) -> Iterator[str]:
 
 
 def _check_transforms(spec: LoadedSpec) -> Iterator[str]:
-    for number, step in enumerate(spec.pipeline.transform if spec.pipeline else ()):
-        if isinstance(step, PythonStep):
-            try:
-                load_function(step.python, spec.file.parent)
-            except TransformError as error:
-                yield f"{spell_place(('transform', number, 'python'), spec.text)}: {error}"
+    for number, reference in _list_functions(spec):
+        try:
+            load_function(reference, spec.file.parent)
+        except TransformError as error:
+            yield f"{spell_place(('transform', number, 'python'), spec.text)}: {error}"
+
+
+def _list_functions(spec: LoadedSpec) -> list[tuple[int, str]]:
+    """List the functions that a spec names, also where something else in it is wrong."""
+    if spec.pipeline:
+        steps = enumerate(spec.pipeline.transform)
+        return [(number, step.python) for number, step in steps if isinstance(step, PythonStep)]
+    try:
+        raw = load_yaml(spec.text)
+        given = raw.get("transform") or []
+        listed = given if isinstance(given, list) else [given]
+        return [
+            (number, PythonStep.model_validate(one).python)
+            for number, one in enumerate(listed)
+            if isinstance(one, dict) and _is_sound(one)
+        ]
+    except Exception:
+        return []  # told already as what it is: not YAML, or no mapping
+
+
+def _is_sound(step: dict[str, Any]) -> bool:
+    try:
+        PythonStep.model_validate(step)
+    except ValidationError:
+        return False
+    return True
