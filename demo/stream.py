@@ -19,6 +19,7 @@ from demo.chain import Chain
 from demo.data import make_order, write_customers
 from demo.stack import StackError
 from tidegate.cli.lag import render_lag
+from tidegate.core.connection import ReadConnection
 from tidegate.core.errors import TidegateError
 from tidegate.core.lag import count_waiting, measure_lag
 from tidegate.core.settings import Settings
@@ -63,7 +64,7 @@ def _run(settings: Settings, broker: Broker, console: Console) -> int:
         return options
 
     def tell() -> str:
-        return _tell_lag(bronze, settings, options)
+        return _tell_lag(bronze, settings, connect)
 
     connection = json.dumps({"conn_type": "kafka", "extra": options})
     chain = Chain(CHAIN, settings, console, {"AIRFLOW_CONN_KAFKA_DEFAULT": connection}, tell)
@@ -75,9 +76,9 @@ def _run(settings: Settings, broker: Broker, console: Console) -> int:
     return 0 if all(run.state == "success" for run in runs) else 1
 
 
-def _tell_lag(pipeline: Pipeline, settings: Settings, options: Mapping[str, str]) -> str:
+def _tell_lag(pipeline: Pipeline, settings: Settings, connect: ReadConnection) -> str:
     try:
-        return f"{count_waiting(pipeline, settings, lambda _: options):,} records behind"
+        return f"{count_waiting(pipeline, settings, connect):,} records behind"
     except TidegateError as error:
         return str(error)
 

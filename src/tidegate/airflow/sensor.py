@@ -186,8 +186,8 @@ class ConfirmSensor(CheckpointSensor):
         """Say what was committed since downstream was told last, be it by this run or not."""
         ledger = Ledger.beside(self.settings.state_of(self.pipeline.name))
         plan = ledger.read_plan(self.planned_run)
-        recover_batches(self.pipeline, self.settings, plan)
         progress = judgement.progress
+        recover_batches(self.pipeline, self.settings, plan, progress)
         committed = progress.committed_batch
         news = ledger.sum_up(plan.find_first_untold(progress.query_id, committed), committed)
         return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,34 +64,22 @@ def _check_schema_file(spec: LoadedSpec) -> Iterator[str]:
 
 
 def _check_transforms(spec: LoadedSpec) -> Iterator[str]:
-    for number, reference in _list_functions(spec):
+    for number, step in enumerate(_list_steps(spec)):
         try:
-            load_function(reference, spec.file.parent)
+            load_function(PythonStep.model_validate(step).python, spec.file.parent)
+        except ValidationError:
+            continue  # a step in SQL, or one that was told already
         except TransformError as error:
             yield f"{spell_place(('transform', number, 'python'), spec.text)}: {error}"
 
 
-def _list_functions(spec: LoadedSpec) -> list[tuple[int, str]]:
-    """List the functions that a spec names, also where something else in it is wrong."""
+def _list_steps(spec: LoadedSpec) -> Sequence[Any]:
+    """List a spec's steps, also where something else in it is wrong."""
     if spec.pipeline:
-        steps = enumerate(spec.pipeline.transform)
-        return [(number, step.python) for number, step in steps if isinstance(step, PythonStep)]
+        return spec.pipeline.transform
     try:
         raw = load_yaml(spec.text)
-        given = raw.get("transform") or []
-        listed = given if isinstance(given, list) else [given]
-        return [
-            (number, PythonStep.model_validate(one).python)
-            for number, one in enumerate(listed)
-            if isinstance(one, dict) and _is_sound(one)
-        ]
     except Exception:
-        return []  # told already as what it is: not YAML, or no mapping
-
-
-def _is_sound(step: dict[str, Any]) -> bool:
-    try:
-        PythonStep.model_validate(step)
-    except ValidationError:
-        return False
-    return True
+        return ()  # told already: whatever a parser stumbles over
+    given = raw.get("transform") if isinstance(raw, dict) else None
+    return given if isinstance(given, list) else [given]

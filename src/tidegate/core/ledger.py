@@ -54,6 +54,11 @@ class Baseline:
     query_id: str | None = None
     committed_batch: int | None = None
 
+    def extend(self, other: Baseline) -> Baseline:
+        """Go on to where another stands, if it is of the same query and further."""
+        is_further = rank_batch(other.committed_batch) > rank_batch(self.committed_batch)
+        return other if self.query_id in (None, other.query_id) and is_further else self
+
 
 def rank_batch(batch_id: int | None) -> int:
     """Order batches, with none at all before the first."""

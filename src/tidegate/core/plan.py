@@ -80,8 +80,8 @@ class _Planner:
         known = latest.left_at if latest else baseline
         try:
             if latest:
-                recover_batches(self.pipeline, self.settings, latest.plan)
-                known = ledger.read_run(latest.plan.run_id).left_at
+                recover_batches(self.pipeline, self.settings, latest.plan, progress)
+                known = known.extend(baseline)
             _check_history(known, progress)
             finding = self._find_work(progress, known_ids)
         except (BlockedError, CheckpointError, SourceError, ConnectionSpecError) as error:

@@ -8,7 +8,7 @@ from typing import Any
 from upath import UPath
 
 from tidegate.core.checkpoint.log import find_commit_time, read_batch_offsets
-from tidegate.core.checkpoint.progress import read_progress
+from tidegate.core.checkpoint.progress import Progress
 from tidegate.core.deltalog import DeltaLog
 from tidegate.core.errors import CheckpointError
 from tidegate.core.ledger import BatchRecord, Ledger, Plan, SinkRecord, rank_batch
@@ -16,10 +16,9 @@ from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
 
 
-def recover_batches(pipeline: Pipeline, settings: Settings, plan: Plan) -> None:
+def recover_batches(pipeline: Pipeline, settings: Settings, plan: Plan, progress: Progress) -> None:
     """Record what a run committed and nobody wrote down, from the checkpoint and the sink's log."""
     checkpoint = settings.checkpoint_of(pipeline.name)
-    progress = read_progress(checkpoint)
     known = plan.baseline.query_id
     if progress.query_id is None or known not in (None, progress.query_id):
         return  # another query's batches are not this run's

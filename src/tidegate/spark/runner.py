@@ -15,6 +15,7 @@ from tidegate.core.checkpoint.log import (
     read_initial_offsets,
     read_query_id,
 )
+from tidegate.core.checkpoint.progress import read_progress
 from tidegate.core.errors import LedgerError, TidegateError
 from tidegate.core.ledger import Attempt, Decision, Ledger, Outcome
 from tidegate.core.recovery import recover_batches
@@ -40,11 +41,12 @@ _WRAPPERS = frozenset({"STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR", "TA
 def run_pipeline(pipeline: Pipeline, settings: Settings, run_id: str) -> None:
     """Run a planned pipeline until its source is drained, and record how it ended."""
     ledger = Ledger.beside(settings.state_of(pipeline.name))
-    plan = ledger.read_run(run_id).plan
+    plan = ledger.read_plan(run_id)
     if plan.decision is not Decision.RUN:
         print(f"tidegate: {pipeline.name} is {plan.decision}: {plan.reason}", flush=True)
         return
-    recover_batches(pipeline, settings, plan)
+    progress = read_progress(settings.checkpoint_of(pipeline.name))
+    recover_batches(pipeline, settings, plan, progress)
     started_at = _now()
     ledger.record_attempt(run_id, Attempt(Outcome.RUNNING, started_at))
     try:
