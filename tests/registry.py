@@ -19,7 +19,7 @@ class Registry:
     """Keeps schemas by subject and version, and answers for them."""
 
     def __init__(self) -> None:
-        self.subjects: dict[str, list[tuple[int, str]]] = {}
+        self.subjects: dict[str, list[dict[str, Any]]] = {}
         self.authorizations: set[str | None] = set()
         self._count = 0
         registry = self
@@ -27,8 +27,9 @@ class Registry:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 registry.authorizations.add(self.headers.get("Authorization"))
+                path, _, query = self.path.partition("?")
                 status, body = registry.answer(
-                    unquote(self.path.partition("?")[0]).strip("/").split("/")
+                    unquote(path).strip("/").split("/"), is_serialised="format=serialized" in query
                 )
                 content = json.dumps(body).encode()
                 self.send_response(status)
@@ -48,10 +49,16 @@ class Registry:
         """Where clients reach it."""
         return f"http://127.0.0.1:{self._server.server_port}"
 
-    def register(self, subject: str, schema: dict[str, Any]) -> int:
-        """Add a version to a subject, and return the schema's id."""
+    def register(self, subject: str, schema: dict[str, Any] | str, **more: Any) -> int:
+        """Add a version to a subject, and return the schema's id.
+
+        `serialised` is the schema's compiled form, which clients of Protobuf may ask for.
+        """
         self._count += 1
-        self.subjects.setdefault(subject, []).append((100 + self._count, json.dumps(schema)))
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        versions = self.subjects.setdefault(subject, [])
+        version = {"subject": subject, "version": len(versions) + 1, "id": 100 + self._count}
+        versions.append(version | {"schema": text} | more)
         return 100 + self._count
 
     def stop(self) -> None:
@@ -59,16 +66,16 @@ class Registry:
         self._server.shutdown()
         self._server.server_close()
 
-    def answer(self, parts: list[str]) -> tuple[int, Any]:
+    def answer(self, parts: list[str], *, is_serialised: bool = False) -> tuple[int, Any]:
         """Answer /subjects/S/versions and /subjects/S/versions/N."""
         match parts:
             case ["subjects", subject, "versions"] if subject in self.subjects:
                 return 200, list(range(1, len(self.subjects[subject]) + 1))
             case ["subjects", subject, "versions", version] if subject in self.subjects:
-                number = int(version)
-                schema_id, schema = self.subjects[subject][number - 1]
-                found = {"subject": subject, "version": number, "id": schema_id, "schema": schema}
-                return 200, found
+                index = -1 if version == "latest" else int(version) - 1
+                found = dict(self.subjects[subject][index])
+                serialised = found.pop("serialised", None)
+                return 200, found | ({"schema": serialised} if is_serialised else {})
             case ["subjects", subject, *_]:
                 message = f"Subject '{subject}' not found."
                 return 404, {"error_code": _NO_SUBJECT, "message": message}

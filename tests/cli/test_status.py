@@ -61,6 +61,7 @@ def test_a_pipeline_that_never_ran_says_so(add_spec, rows):
             "warning": None,
             "batches": 0,
             "rows": 0,
+            "quarantined": 0,
             "committed_batch": None,
             "committed": "-",
             "table_version": None,
@@ -101,6 +102,23 @@ def test_a_run_that_reached_its_target_is_committed(planned, end, checkpoint_of,
     (row,) = rows()
     assert (row["state"], row["committed_batch"], row["committed"]) == ("committed", 0, "row 5")
     assert (row["batches"], row["rows"]) == (1, 4)
+
+
+@pytest.mark.parametrize(("count", "told"), [(3, "3"), (None, "?")])
+def test_what_was_put_aside_is_told_where_there_is_any(
+    planned, end, checkpoint_of, invoke, count, told
+):
+    assert "quarantined" not in invoke("status").stdout
+    checkpoint_of(planned).batch(0, 5)
+    sinks = {"main": SinkRecord(4, 1)}
+    batch = BatchRecord(0, "run", 5, 1.25, "2026-01-01T00:00:00+00:00", [], sinks, count)
+    end(planned, Outcome.SUCCEEDED).record_batch(batch)
+    heading, *lines = (
+        [cell.strip() for cell in line.replace("┃", "│").split("│")]
+        for line in invoke("status").stdout.splitlines()
+        if "orders" in line or "pipeline" in line
+    )
+    assert lines[0][heading.index("quarantined")] == told
 
 
 def test_a_run_that_is_planned_again_after_an_attempt_took_no_negative_time(

@@ -1,3 +1,4 @@
+import sys
 from pathlib import Path
 
 import pytest
@@ -41,7 +42,8 @@ def test_the_driver_is_told_the_run_and_the_pipeline(deployment):
     submission = prepare_submission(build_pipeline(), deployment, "manual__2026-01-01T00:00:00")
     assert submission.application == str(deployment.home / "jobs" / "run_pipelines.py")
     assert submission.arguments == ("--run-id", "manual__2026-01-01T00:00:00", "orders")
-    assert submission.environment == deployment.to_environment()
+    python = {"PYSPARK_PYTHON": sys.executable}
+    assert submission.environment == deployment.to_environment() | python
 
 
 def test_the_driver_that_is_submitted_is_in_the_repository():

@@ -35,8 +35,9 @@ def spark() -> Iterator[SparkSession]:
             "sinks": [{"type": "delta", "table": "any"}],
         }
     )
-    conf = prepare_submission(pipeline, Settings.from_environment(ROOT, {}), "any").conf
-    builder = SparkSession.builder.master("local[2]").config(map=conf)
+    submission = prepare_submission(pipeline, Settings.from_environment(ROOT, {}), "any")
+    os.environ["PYSPARK_PYTHON"] = submission.environment["PYSPARK_PYTHON"]
+    builder = SparkSession.builder.master("local[2]").config(map=submission.conf)
     session = builder.config("spark.ui.enabled", "false").getOrCreate()
     yield session
     session.stop()

@@ -68,7 +68,6 @@ def submit(submission: Submission, master: str) -> None:
         command += ["--conf", f"{key}={value}"]
     command += [submission.application, *submission.arguments]
     environment = os.environ | submission.environment
-    environment.setdefault("PYSPARK_PYTHON", sys.executable)
     if master.startswith("local"):
         environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     finished = subprocess.run(command, env=environment, check=False)

@@ -41,10 +41,12 @@ def status(*, as_json: Annotated[bool, typer.Option("--json", help="Print JSON."
 
 def render_status(rows: Iterable[PipelineStatus], title: str | None = None) -> Table:
     """Lay out pipelines as a table."""
+    rows = list(rows)
+    puts_aside = any(row.quarantined != 0 for row in rows)
     table = Table(title=title, title_justify="left")
     for heading in ("pipeline", "state"):
         table.add_column(heading, no_wrap=True)
-    for heading in ("batches", "rows"):
+    for heading in ("batches", "rows", *(["quarantined"] if puts_aside else [])):
         table.add_column(heading, justify="right")
     table.add_column("committed position")
     for heading in ("table version", "seconds"):
@@ -56,9 +58,14 @@ def render_status(rows: Iterable[PipelineStatus], title: str | None = None) -> T
             row.pipeline,
             f"[{colour}]{row.state}[/]",
             str(row.batches),
-            "?" if row.rows is None else f"{row.rows:,}",
+            _tell_count(row.rows),
+            *([_tell_count(row.quarantined)] if puts_aside else []),
             Text(row.committed),
             version,
             f"{row.seconds:.1f}",
         )
     return table
+
+
+def _tell_count(count: int | None) -> str:
+    return "?" if count is None else f"{count:,}"

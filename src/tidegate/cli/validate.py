@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from tidegate.core.errors import SourceError, SpecError, TransformError
 from tidegate.core.function import load_function
-from tidegate.core.registry import read_avro_file
 from tidegate.core.settings import Settings
 from tidegate.core.spec.export import export_schema
 from tidegate.core.spec.kafka import KafkaSource
@@ -20,6 +19,7 @@ from tidegate.core.spec.mistake import spell_place
 from tidegate.core.spec.transform import PythonStep
 from tidegate.core.spec.yaml import load_yaml
 from tidegate.core.storage import open_path, write_text
+from tidegate.core.values.schemas import read_schema_file
 
 
 def validate(
@@ -58,7 +58,7 @@ def _check_schema_file(spec: LoadedSpec) -> Iterator[str]:
     source = spec.pipeline.source if spec.pipeline else None
     if isinstance(source, KafkaSource) and source.value.schema_file:
         try:
-            read_avro_file(spec.file.parent / source.value.schema_file)
+            read_schema_file(source.value, spec.file.parent)
         except SourceError as error:
             yield f"{spell_place(('source', 'value', 'schema_file'), spec.text)}: {error}"
 

@@ -51,7 +51,8 @@ class PipelineStatus:
     warning: str | None = None
     batches: int = 0
     rows: int | None = 0
-    """None where a killed driver left nobody to tell."""
+    """None where a killed driver left nobody to tell; so are those put aside."""
+    quarantined: int | None = 0
     committed_batch: int | None = None
     committed: str = "-"
     """The committed position, in words."""
@@ -108,6 +109,7 @@ def _read_status(pipeline: Pipeline, settings: Settings) -> PipelineStatus:
         warning=run.plan.warning if run else None,
         batches=len(run.batches) if run else 0,
         rows=run.summary.output_rows if run else 0,
+        quarantined=run.summary.quarantined if run else 0,
         committed_batch=progress.committed_batch,
         committed=", ".join(describe_position(s.committed) for s in progress.sources) or "-",
         table_version=_find_version(pipeline, settings),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,8 +48,13 @@ def prepare_submission(pipeline: Pipeline, settings: Settings, run_id: str) -> S
         | {"spark.redaction.regex": _REDACTED}
         | {"spark.jars": _join_jars(settings.jars)}
         | pipeline.spark,
-        environment=settings.to_environment(),
+        environment=settings.to_environment() | {"PYSPARK_PYTHON": _find_python()},
     )
+
+
+def _find_python() -> str:
+    # Spark takes whatever python3 is on the PATH, which may lack what the executors need.
+    return os.environ.get("PYSPARK_PYTHON") or sys.executable
 
 
 def _guard_tasks(pipeline: Pipeline) -> dict[str, str]:

@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from tidegate.core.ledger import SinkRecord
-from tidegate.spark.decoding import MALFORMED
 from tidegate.spark.sinks.delta import DeltaAppend
 from tidegate.spark.sinks.writer import SinkWriter
+from tidegate.spark.values.decoding import MALFORMED
 
 _COUNT = "malformed"
 

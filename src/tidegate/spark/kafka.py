@@ -11,10 +11,10 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from tidegate.core.connection import KafkaConnection, read_connection
 from tidegate.core.ends.kafka import KafkaEnds, Offsets
-from tidegate.core.registry import AvroSchemas, load_avro
 from tidegate.core.settings import Settings
-from tidegate.core.spec.kafka import PROVENANCE, KafkaSource, ValueFormat
-from tidegate.spark.decoding import decode
+from tidegate.core.spec.kafka import PROVENANCE, KafkaSource
+from tidegate.core.values.schemas import Schemas, load_schemas
+from tidegate.spark.values.decoding import decode
 
 _EARLIEST = -2
 
@@ -48,7 +48,7 @@ class KafkaReader:
         return self._decode(session.read.format("kafka").options(**options).load())
 
     def _decode(self, records: DataFrame) -> DataFrame:
-        return decode(records, self.source.value, self._choose_columns(), self._avro)
+        return decode(records, self.source.value, self._choose_columns(), self._schemas)
 
     @cached_property
     def _connection(self) -> KafkaConnection:
@@ -56,11 +56,9 @@ class KafkaReader:
         return KafkaConnection.from_options(name, read_connection(name))
 
     @cached_property
-    def _avro(self) -> AvroSchemas | None:
-        if self.source.value.format is not ValueFormat.AVRO:
-            return None
+    def _schemas(self) -> Schemas | None:
         topic = self.source.topics[0] if self.source.topics else ""
-        return load_avro(self.source.value, self.settings.pipelines, topic)
+        return load_schemas(self.source.value, self.settings.pipelines, topic)
 
     @property
     def _options(self) -> dict[str, str]:

@@ -23,7 +23,6 @@ from tidegate.core.settings import Settings
 from tidegate.core.spec.kafka import KafkaSource, OnUnknown
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.spark.batch import BatchWriter
-from tidegate.spark.decoding import MALFORMED, add_unknown_columns
 from tidegate.spark.kafka import KafkaReader
 from tidegate.spark.recorder import BatchRecorder
 from tidegate.spark.session import open_session
@@ -32,9 +31,12 @@ from tidegate.spark.sinks.writer import open_sink
 from tidegate.spark.sources import first_line, open_stream
 from tidegate.spark.statefulness import is_stateful
 from tidegate.spark.transforms import TransformContext, apply_steps, open_static_tables
+from tidegate.spark.values.decoding import MALFORMED
+from tidegate.spark.values.text import add_unknown_columns
 
 _EVENTS_TIMEOUT_SECONDS = 30
 _CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_]{3,})(\.[A-Z0-9_]+)*\] [^\n]+")
+_CAUSE = re.compile(r"^Caused by: (?:[\w$]+\.)*(?P<told>[\w$]+: [^\n]+)", re.MULTILINE)
 _WRAPPERS = frozenset({"STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR", "TASK_WRITE_FAILED"})
 
 
@@ -183,6 +185,9 @@ def describe_failure(error: BaseException) -> str:
     conditions = [m for m in _CONDITION.finditer(str(error)) if m["name"] not in _WRAPPERS]
     if conditions:
         return f"Spark failed: {conditions[0][0].strip()}"
+    causes = _CAUSE.findall(str(error))  # of a client's error, such as Kafka's, the innermost
+    if causes:
+        return f"Spark failed: {causes[-1].strip()}"
     return f"{type(error).__name__}: {first_line(error)}"
 
 

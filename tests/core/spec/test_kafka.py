@@ -67,6 +67,15 @@ JSON = 'value: {format: json, schema: "id long", '
         (source(value='value: {format: string, schema: "id long"}'), "so schema must go"),
         (source(value="value: {format: string, on_unknown: drop}"), "so on_unknown must go"),
         (source(value="value: {format: avro}"), "needs exactly one of schema_file and registry"),
+        (source(value="value: {format: protobuf}"), "format protobuf needs exactly one of"),
+        (
+            source(value="value: {format: avro, registry: r, message: M}"),
+            "format avro has no messages, so message must go",
+        ),
+        (
+            source(value="value: {format: protobuf, registry: r, message: a-b}"),
+            "must be a message's name, such as shop.Order",
+        ),
         (source(value="value: {format: string, registry: r}"), "needs neither schema_file nor reg"),
         (
             source(value="value: {format: avro, schema_file: ../x}"),
@@ -79,7 +88,7 @@ JSON = 'value: {format: json, schema: "id long", '
         (source(value=JSON + "nope: 1}"), "source.value.nope (line 2): unknown key; allowed are"),
         (
             source(value=JSON + "nope: 1}"),
-            "allowed are format, on_malformed, on_unknown, options, reg",
+            "allowed are format, message, on_malformed, on_unknown, options, reg",
         ),
         (
             source("key: string", value='value: {format: json, schema: "key long, _offset long"}'),

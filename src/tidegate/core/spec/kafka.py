@@ -35,6 +35,7 @@ RESCUED = "_rescued"
 """The column that holds the fields which the schema does not name, as JSON."""
 
 _TOPIC = r"[A-Za-z0-9._-]{1,249}"
+_MESSAGE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 
 ConnectionName = Annotated[
     str,
@@ -88,12 +89,14 @@ class ValueFormat(StrEnum):
     JSON = "json"
     CSV = "csv"
     AVRO = "avro"
+    PROTOBUF = "protobuf"
     STRING = "string"
     BINARY = "binary"
 
 
-STRUCTURED = frozenset({ValueFormat.JSON, ValueFormat.CSV, ValueFormat.AVRO})
 _DDL = frozenset({ValueFormat.JSON, ValueFormat.CSV})
+_COMPILED = frozenset({ValueFormat.AVRO, ValueFormat.PROTOBUF})
+STRUCTURED = _DDL | _COMPILED
 
 
 class OnMalformed(StrEnum):
@@ -120,14 +123,18 @@ class Decoding(SpecModel):
         default=None, alias="schema", description="Columns as Spark's DDL; for json and csv."
     )
     schema_file: Annotated[str, AfterValidator(_check_schema_file)] | None = Field(
-        default=None, description="For avro: a file with the schema, below the specs' folder."
+        default=None,
+        description="For avro and protobuf: a file with the schema, below the specs' folder.",
     )
     registry: ConnectionName | None = Field(
-        default=None, description="For avro: the connection to a schema registry."
+        default=None, description="For avro and protobuf: the connection to a schema registry."
     )
     subject: Annotated[str, StringConstraints(min_length=1)] | None = Field(
         default=None, description="The registry's subject; <topic>-value where none is named."
     )
+    message: (
+        Annotated[str, check_pattern(_MESSAGE, "a message's name, such as shop.Order")] | None
+    ) = Field(default=None, description="For protobuf: the message, where the schema has several.")
     on_malformed: OnMalformed = Field(
         default=OnMalformed.QUARANTINE,
         description="quarantine keeps a value that does not parse beside the table, with its reason.",
@@ -156,9 +163,11 @@ class Decoding(SpecModel):
         if known and known not in _DDL and "schema" in said:
             yield f"format {known} takes no columns as DDL, so schema must go"
         written = {"schema_file", "registry"} & said
-        if known is ValueFormat.AVRO and len(written) != 1:
-            yield "format avro needs exactly one of schema_file and registry"
-        if known and known is not ValueFormat.AVRO and written:
+        if known in _COMPILED and len(written) != 1:
+            yield f"format {known} needs exactly one of schema_file and registry"
+        if known and known is not ValueFormat.PROTOBUF and "message" in said:
+            yield f"format {known} has no messages, so message must go"
+        if known and known not in _COMPILED and written:
             yield f"format {known} needs neither schema_file nor registry"
         if "subject" in said and "registry" not in said:
             yield "subject goes with registry"
