@@ -7,7 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import uuid4
 
-from confluent_kafka import IsolationLevel, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
 
 from demo.broker import Broker
@@ -49,6 +57,24 @@ class Cluster:
             {TopicPartition(topic, number): OffsetSpec.latest() for number in numbers}
         )
         return {where.partition: found.result(_TIMEOUT).offset for where, found in asked.items()}
+
+    def read(self, topic: str) -> list[Message]:
+        """Read all records that a topic still has, whatever gaps are between their offsets."""
+        options = {"group.id": "test", "enable.auto.commit": False, "enable.partition.eof": True}
+        consumer = Consumer(self.options | options)
+        waiting = set(self.read_ends(topic))
+        consumer.assign([TopicPartition(topic, number, 0) for number in waiting])
+        records = []
+        while waiting:
+            for record in consumer.consume(10_000, timeout=0.1):
+                if record.error() is None:
+                    records.append(record)
+                elif record.error().code() == KafkaError._PARTITION_EOF:
+                    waiting.discard(record.partition())
+                else:
+                    raise KafkaException(record.error())
+        consumer.close()
+        return records
 
     def add_partitions(self, topic: str, total: int) -> None:
         """Give a topic more partitions."""

@@ -1,19 +1,14 @@
 """The demo, on a whole Airflow: scheduler, DAG processor, triggerer and API server."""
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 
 import httpx
 import pytest
-from deltalake import DeltaTable
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.e2e.home import Home
+
 WATCHER = '''
 """Waits for the second batch of bronze, as a DAG of somebody else would."""
 
@@ -35,64 +30,28 @@ pytestmark = [
 ]
 
 
-class Home:
-    """A clone of the project in a temporary folder, with the commands that make runs."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.data = folder / "var" / "data"
-        for name in ("dags", "jobs", "pipelines"):
-            shutil.copytree(ROOT / name, folder / name)
-        (folder / "jars").symlink_to(ROOT / "jars")
-        checkpoint = folder / "var/state/orders_bronze/checkpoint"
-        (folder / "dags" / "watcher.py").write_text(WATCHER.format(checkpoint=checkpoint))
-        inherited = {
-            key: value
-            for key, value in os.environ.items()
-            if not key.startswith(("AIRFLOW", "TIDEGATE"))
-        }
-        self.environment = inherited | {
-            "TIDEGATE_HOME": str(folder),
-            "PYTHONPATH": str(ROOT),
-            "COLUMNS": "160",
-        }
-
-    def run(self, module: str) -> str:
-        result = subprocess.run(
-            [sys.executable, "-m", module],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=900,
-        )
-        assert result.returncode == 0, result.stdout + result.stderr
-        return result.stdout
-
-    def count_landed(self) -> tuple[int, dict[int, Decimal]]:
-        """Count what landed, by nothing but json: lines, and valid orders with their amounts."""
-        lines = 0
-        orders: dict[int, Decimal] = {}
-        for file in sorted((self.data / "landing" / "orders").glob("*.json")):
-            for line in file.read_text().splitlines():
-                lines += 1
-                try:
-                    order = json.loads(line, parse_float=Decimal)
-                except ValueError:
-                    continue
-                if order["quantity"] > 0:
-                    amount = order["quantity"] * Decimal(order["unit_price"])
-                    orders.setdefault(order["order_id"], amount)
-        return lines, orders
-
-    def read_table(self, table: str) -> list[dict]:
-        """Read a table by delta-rs, which shares no code with Spark."""
-        return DeltaTable(str(self.data / table)).to_pyarrow_table().to_pylist()
+def count_landed(home: Home) -> tuple[int, dict[int, Decimal]]:
+    """Count what landed, by nothing but json: lines, and valid orders with their amounts."""
+    lines = 0
+    orders: dict[int, Decimal] = {}
+    for file in sorted((home.data / "landing" / "orders").glob("*.json")):
+        for line in file.read_text().splitlines():
+            lines += 1
+            try:
+                order = json.loads(line, parse_float=Decimal)
+            except ValueError:
+                continue
+            if order["quantity"] > 0:
+                amount = order["quantity"] * Decimal(order["unit_price"])
+                orders.setdefault(order["order_id"], amount)
+    return lines, orders
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory) -> Iterator[Home]:
     home = Home(tmp_path_factory.mktemp("home"))
+    checkpoint = home.folder / "var/state/orders_bronze/checkpoint"
+    (home.folder / "dags" / "watcher.py").write_text(WATCHER.format(checkpoint=checkpoint))
     try:
         home.run("demo.up")
         yield home
@@ -120,7 +79,7 @@ def await_state(api: httpx.Client, run_id: str, states: set[str], timeout_second
 
 
 def check_tables(home: Home) -> None:
-    lines, orders = home.count_landed()
+    lines, orders = count_landed(home)
     assert len(home.read_table("bronze/orders")) == lines
     silver = home.read_table("silver/orders")
     assert sorted(row["order_id"] for row in silver) == sorted(orders)
@@ -155,7 +114,7 @@ def test_the_medallion_runs_idles_and_goes_on(home, api):
     home.run("demo.data")
     output = home.run("demo.run")
     assert set(states(output).values()) == {"committed"}
-    lines, _ = home.count_landed()
+    lines, _ = count_landed(home)
     assert f"{lines - before:,}" in output
     check_tables(home)
 

@@ -260,21 +260,6 @@ def test_new_partitions_and_new_topics_of_a_pattern_are_read_from_their_start(
     assert rows_of("out", "id") == [(1,), (2,), (3,)]
 
 
-def test_a_compacted_topic_is_read_past_its_gaps(runs, pipeline_of, kafka, kafka_default, rows_of):
-    topic = kafka.create(
-        cleanup_policy="compact",
-        segment_ms="100",
-        min_cleanable_dirty_ratio="0.01",
-        max_compaction_lag_ms="100",
-    )
-    for number in range(20):
-        kafka.produce(topic, orders(number), key="same")
-    pipeline = pipeline_of(kafka_source(topic))
-    runs.run(pipeline)
-    assert (19,) in rows_of("out", "id")
-    assert runs.plan(pipeline).decision is Decision.IDLE
-
-
 def test_a_message_of_a_megabyte_and_64_partitions_are_read(
     runs, pipeline_of, kafka, kafka_default, rows_of
 ):

@@ -5,12 +5,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 
 from tidegate.core.condition import Verdict
 from tidegate.core.errors import BlockedError, SinkError
@@ -23,15 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def read_all(kafka, topic):
     """Read every record of a topic, in the order of its partitions."""
-    ends = kafka.read_ends(topic)
-    consumer = Consumer(kafka.options | {"group.id": "test", "enable.auto.commit": False})
-    consumer.assign([TopicPartition(topic, number, 0) for number in ends])
-    records = []
-    deadline = time.monotonic() + 60
-    while len(records) < sum(ends.values()) and time.monotonic() < deadline:
-        records += consumer.consume(10_000, timeout=1)
-    consumer.close()
-    return sorted(records, key=lambda record: (record.partition(), record.offset()))
+    return sorted(kafka.read(topic), key=lambda record: (record.partition(), record.offset()))
 
 
 def tell_headers(record):

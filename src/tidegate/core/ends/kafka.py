@@ -22,7 +22,9 @@ Offsets = Mapping[str, Mapping[str, int]]
 
 _TIMEOUT_SECONDS = 15.0
 _QUIET = {"log_level": "0"}
-_REFUSALS = frozenset({"_AUTHENTICATION", "_SSL"})
+_LOOK_SECONDS = 0.2
+_FINAL = frozenset({"_AUTHENTICATION"})
+_REFUSALS = _FINAL | {"_SSL"}  # which a broker that is just starting may cause, too
 _ISOLATION = {
     Isolation.READ_COMMITTED: IsolationLevel.READ_COMMITTED,
     Isolation.READ_UNCOMMITTED: IsolationLevel.READ_UNCOMMITTED,
@@ -99,10 +101,7 @@ class KafkaEnds:
         )
         found: dict[str, int | None] = {}
         for resource, future in asked.items():
-            try:
-                config = future.result()
-            except KafkaException as error:
-                raise self._explain(error) from error
+            config = self._await(future)
             retention_ms = int(config["retention.ms"].value)
             expires = "delete" in config["cleanup.policy"].value and retention_ms >= 0
             found[resource.name] = retention_ms if expires else None
@@ -136,12 +135,11 @@ class KafkaEnds:
         )
         described, gone = {}, []
         for topic, future in found.items():
-            try:
-                described[topic] = future.result()
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                    raise self._explain(error) from error
+            description = self._await(future, passes=KafkaError.UNKNOWN_TOPIC_OR_PART)
+            if description is None:
                 gone.append(topic)
+            else:
+                described[topic] = description
         if gone:
             raise BlockedError(
                 f"The topic {', '.join(gone)} does not exist.",
@@ -174,24 +172,43 @@ class KafkaEnds:
         )
         offsets: dict[str, dict[str, int]] = {}
         for partition, future in asked.items():
-            try:
-                offset = future.result().offset
-            except KafkaException as error:
-                raise self._explain(error) from error
+            offset = self._await(future).offset
             offsets.setdefault(partition.topic, {})[str(partition.partition)] = offset
         return offsets
 
+    def _await(self, future: Future[Any], passes: int | None = None) -> Any:
+        """Wait for an answer; None for an error that the caller has words for."""
+        while True:
+            try:
+                return future.result(timeout=_LOOK_SECONDS)
+            except TimeoutError:
+                # The request itself would only time out; that a password is wrong is heard before.
+                refusal = self._find_refusal(_FINAL)
+                if refusal:
+                    raise refusal from None
+            except KafkaException as error:
+                if error.args[0].code() == passes:
+                    return None
+                raise self._explain(error) from error
+
+    def _find_refusal(self, kinds: frozenset[str]) -> BlockedError | None:
+        self._admin.poll(0)
+        refused = next((heard for heard in self._heard if heard.name() in kinds), None)
+        if refused is None:
+            return None
+        name, servers = self._connection.name, self._connection.options["bootstrap.servers"]
+        return BlockedError(
+            f"The cluster of the connection {name!r} refuses it ({servers}): {refused.str()}.",
+            remedy="Correct user, password, mechanism or certificates of the connection.",
+        )
+
     def _explain(self, error: KafkaException) -> Exception:
+        # A request only times out; what went wrong is heard from the connection below it.
+        refusal = self._find_refusal(_REFUSALS)
+        if refusal:
+            return refusal
         reason = error.args[0]
         name, servers = self._connection.name, self._connection.options["bootstrap.servers"]
-        # A request only times out; what went wrong is heard from the connection below it.
-        self._admin.poll(0)
-        refused = next((heard for heard in self._heard if heard.name() in _REFUSALS), None)
-        if refused:
-            return BlockedError(
-                f"The cluster of the connection {name!r} refuses it ({servers}): {refused.str()}.",
-                remedy="Correct user, password, mechanism or certificates of the connection.",
-            )
         if reason.retriable() or reason.code() < 0:
             heard = f" ({self._heard[-1].str()})" if self._heard else ""
             return SourceAwayError(
