@@ -18,6 +18,7 @@ from upath import UPath
 
 from demo.broker import Broker
 from tests.kafka_cluster import Cluster
+from tests.postgres import PostgresServer
 from tidegate.core.settings import Settings
 from tidegate.core.storage import is_local, list_names
 
@@ -287,3 +288,12 @@ def after_listing(monkeypatch) -> Callable[..., None]:
         monkeypatch.setattr(module, "list_names", list_and_act)
 
     return arrange
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A real PostgreSQL server, one for all tests."""
+    server = PostgresServer()
+    server.start()
+    yield server
+    server.remove()

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from confluent_kafka import (
+    OFFSET_BEGINNING,
     Consumer,
     IsolationLevel,
     KafkaError,
@@ -63,7 +64,7 @@ class Cluster:
         options = {"group.id": "test", "enable.auto.commit": False, "enable.partition.eof": True}
         consumer = Consumer(self.options | options)
         waiting = set(self.read_ends(topic))
-        consumer.assign([TopicPartition(topic, number, 0) for number in waiting])
+        consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in waiting])
         records = []
         while waiting:
             for record in consumer.consume(10_000, timeout=0.1):

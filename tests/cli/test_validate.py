@@ -47,7 +47,7 @@ def test_all_that_is_wrong_in_all_specs_is_told_at_once(call, add_spec, add_modu
         "line 2, column 1: this is not YAML: found duplicate key",
         "name (line 1): ",
         "nope (line 2): unknown key; ",
-        "source: is required and missing",
+        "pipeline: needs source, or sources by name",
         "cannot be read: 'utf-8' codec",
         "there is no pipeline 'missing'",
         "steps_v has no function 'nope'. It has clean.",
@@ -88,7 +88,7 @@ def test_a_single_broken_spec_is_enough_to_fail(invoke, add_spec, name):
         ("owner: ${NO_SUCH_VARIABLE_AT_ALL}", "the variable NO_SUCH_VARIABLE_AT_ALL is not set"),
         ("spark: {a.password: hunter2}", "a.password would hold a secret"),
         ("tables: 5", "tables (line 4): "),
-        ("transform: SELECT 1", "a step is {sql: SELECT …} or {python: module:function}"),
+        ("transform: SELECT 1", "a step is {sql: SELECT …}, {python: module:function} or {ch"),
         ("start_date: 2026-02-30", "start_date (line 4): "),
     ],
 )

@@ -290,8 +290,8 @@ def test_an_offset_that_the_ledger_contradicts_is_never_success(checkpoint, run,
     judgement = judge_run(checkpoint)
     assert judgement.verdict is Verdict.FAILED
     assert judgement.reason == (
-        "offsets/0 is not what the driver committed: it says [{'orders': {'0': 950}}], "
-        "the ledger [{'orders': {'0': 150}}]. Restore the checkpoint from a backup."
+        'offsets/0 is not what the driver committed: it says {"orders": {"0": 950}}, '
+        'the ledger {"orders": {"0": 150}}. Restore the checkpoint from a backup.'
     )
 
 

@@ -11,6 +11,7 @@ from tidegate.core.connection import (
     KafkaConnection,
     hand_over,
     parse_connection,
+    parse_fields,
     read_connection,
 )
 from tidegate.core.errors import ConnectionSpecError
@@ -21,6 +22,24 @@ SASL = PLAIN | {
     "sasl.mechanism": "SCRAM-SHA-512",
     "sasl.username": 'the "etl" user',
     "sasl.password": "canary\\7f3a",
+}
+
+DATABASE = {
+    "host": "db",
+    "port": "5433",
+    "user": "etl",
+    "password": "canary/7f3a",
+    "dbname": "sales",
+    "sslmode": "require",
+}
+DATABASE_FIELDS = {
+    "conn_type": "postgres",
+    "host": "db",
+    "port": 5433,
+    "login": "etl",
+    "password": "canary/7f3a",
+    "schema": "sales",
+    "extra": {"sslmode": "require"},
 }
 
 
@@ -41,6 +60,53 @@ def connection(**options):
 )
 def test_a_connection_is_found_in_the_environment(variables):
     assert read_connection("c", variables) == PLAIN
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(DATABASE),
+        json.dumps(DATABASE | {"port": 5433}),
+        json.dumps(DATABASE_FIELDS),
+        json.dumps(DATABASE_FIELDS | {"extra": '{"sslmode": "require"}'}),
+        "postgres://etl:canary%2F7f3a@db:5433/sales?sslmode=require",
+        "postgresql://etl:canary%2F7f3a@db:5433/sales?__extra__=%7B%22sslmode%22%3A+%22require%22%7D",
+    ],
+)
+@pytest.mark.parametrize("prefix", ["TIDEGATE_CONN_", "AIRFLOW_CONN_"])
+def test_a_database_is_found_in_the_environment(prefix, text):
+    assert read_connection("c", {f"{prefix}C": text}) == DATABASE
+
+
+def test_of_a_database_only_what_was_given_is_told():
+    assert read_connection("c", {"AIRFLOW_CONN_C": "postgres://db/sales"}) == {
+        "host": "db",
+        "dbname": "sales",
+    }
+    assert parse_fields({"conn_type": "postgres", "host": "db", "port": None}) == {"host": "db"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgres://etl:canary@db:port/sales",
+        "postgres://etl:canary@db/sales?__extra__=canary",
+        "postgres://etl:canary@db/sales?__extra__=7",
+        "mysql://etl:canary@db/sales",
+        '{"conn_type": "postgres", "password": "canary", "extra": "canary"}',
+        '{"conn_type": "postgres", "password": "canary", "extra": "[5]"}',
+    ],
+)
+def test_a_database_s_variable_that_cannot_be_read_is_told_without_its_text(text):
+    with pytest.raises(ConnectionSpecError, match=r"AIRFLOW_CONN_C does not hold") as told:
+        read_connection("c", {"AIRFLOW_CONN_C": text})
+    assert "canary" not in str(told.value)
+
+
+def test_a_database_is_handed_over_like_any_other():
+    with hand_over(["c"], lambda _: parse_fields(DATABASE_FIELDS)) as left:
+        assert read_connection("c", left) == DATABASE
+        assert "canary" not in json.dumps(left)
 
 
 def test_a_missing_connection_is_told_with_an_example():

@@ -143,3 +143,20 @@ def test_a_commit_may_tell_nothing_of_itself(store):
     put_commit(store, 0, [{"protocol": {"minReaderVersion": 1}}])
     commit = DeltaLog(store).read_commit(0)
     assert (commit.timestamp_ms, commit.rows, commit.transactions) == (0, None, {})
+
+
+def test_a_merge_counts_what_it_changed_and_not_what_it_copied(store):
+    metrics = {
+        "numOutputRows": "90",
+        "numTargetRowsCopied": "87",
+        "numTargetRowsInserted": "2",
+        "numTargetRowsUpdated": "1",
+        "numTargetRowsDeleted": "4",
+    }
+    put_commit(store, 0, [{"commitInfo": {"operation": "MERGE", "operationMetrics": metrics}}])
+    assert DeltaLog(store).read_commit(0).rows == 7
+
+
+def test_a_write_without_files_has_no_rows(store):
+    put_commit(store, 0, [{"commitInfo": {"operation": "WRITE"}}, {"remove": {"path": "x"}}])
+    assert DeltaLog(store).read_commit(0).rows == 0

@@ -6,16 +6,24 @@ from pathlib import Path
 import pytest
 
 from tidegate.core.spec import Pipeline
+from tidegate.core.spec.expectation import Expectation
 from tidegate.core.spec.kafka import Decoding, KafkaSource
 from tidegate.core.spec.loader import parse_pipeline
-from tidegate.core.spec.sink import DeltaSink, KafkaSink
+from tidegate.core.spec.sinks.delta import DeltaSink
+from tidegate.core.spec.sinks.files import FilesSink
+from tidegate.core.spec.sinks.jdbc import JdbcSink
+from tidegate.core.spec.sinks.kafka import KafkaSink
+from tidegate.core.spec.sinks.python import PythonSink
+from tidegate.core.spec.sinks.spark import SparkSink
 from tidegate.core.spec.source import DeltaSource, FilesSource, RateSource
 from tidegate.core.spec.transform import StaticDelta, StaticFiles
+from tidegate.core.spec.watermark import Watermark
 
 ROOT = Path(__file__).resolve().parents[2]
 MODELS = [
     *(Pipeline, FilesSource, DeltaSource, KafkaSource, Decoding, RateSource),
-    *(DeltaSink, KafkaSink, StaticDelta, StaticFiles),
+    *(DeltaSink, KafkaSink, JdbcSink, FilesSink, PythonSink, SparkSink),
+    *(StaticDelta, StaticFiles, Expectation, Watermark),
 ]
 
 
@@ -32,7 +40,7 @@ def test_every_field_is_told(model):
     assert [name for name in names if not re.search(rf"\b{name}\b", text)] == []
 
 
-@pytest.mark.parametrize("file", ["README.md", "docs/kafka.md"])
+@pytest.mark.parametrize("file", ["README.md", "docs/kafka.md", "docs/specs.md"])
 def test_the_specs_in_the_documents_are_valid(file):
     blocks = list_blocks(file, "yaml")
     assert blocks

@@ -96,8 +96,9 @@ def rows_of(spark: SparkSession, settings: Settings):
 def pipeline_of():
     """Build a pipeline out of a source and whatever else matters."""
 
-    def build(source: dict, **parts) -> Pipeline:
+    def build(source: dict | None, **parts) -> Pipeline:
         sink = {"type": "delta", "table": "out"} | parts.pop("sink", {})
-        return Pipeline.model_validate({"name": "p", "source": source, "sinks": [sink], **parts})
+        parts = {"name": "p", "sinks": [sink]} | ({"source": source} if source else {}) | parts
+        return Pipeline.model_validate(parts)
 
     return build

@@ -7,7 +7,7 @@ import pytest
 from fastavro import parse_schema, schemaless_writer
 
 from tests.registry import Registry
-from tidegate.core.errors import SourceAwayError, SourceError
+from tidegate.core.errors import ConnectionSpecError, SourceAwayError, SourceError
 
 pytestmark = pytest.mark.kafka
 
@@ -136,3 +136,33 @@ def test_a_schema_file_that_is_none_is_told(
     kafka.produce(topic, [b"x"])
     with pytest.raises(SourceError, match=told):
         runs.run(pipeline_of(avro_source(topic, schema_file="x.avsc")))
+
+
+def test_a_record_that_is_all_null_is_a_record(runs, pipeline_of, kafka, topic, rows_of, registry):
+    fields = [{"name": name, "type": ["null", "long"], "default": None} for name in ("a", "b")]
+    nullable = {"type": "record", "name": "r", "fields": fields}
+    number = registry.register(f"{topic}-value", nullable)
+    values = [encode(nullable, {"a": None, "b": None}, number), encode(nullable, {"a": 1}, number)]
+    kafka.produce(topic, [*values, values[1][:6]])
+    run = runs.run(pipeline_of(avro_source(topic, registry="schemas")))
+    assert rows_of("out", "a", "b") == [(None, None), (1, None)]
+    assert run.summary.quarantined == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"url": "user:canary@127.0.0.1:8081"},
+        {"url": "http://user:canary@127.0.0.1:8081"},
+        {"url": "http://127.0.0.1:9", "basic.auth.user.info": "canary"},
+        {"url": "http://127.0.0.1:9", "nope": "canary"},
+    ],
+)
+def test_a_registry_s_connection_that_cannot_be_used_is_told_without_its_values(
+    runs, pipeline_of, kafka, topic, monkeypatch, options
+):
+    monkeypatch.setenv("TIDEGATE_CONN_SCHEMAS", json.dumps(options))
+    kafka.produce(topic, [b"x"])
+    with pytest.raises((ConnectionSpecError, SourceAwayError)) as raised:
+        runs.run(pipeline_of(avro_source(topic, registry="schemas")))
+    assert "canary" not in str(raised.value)

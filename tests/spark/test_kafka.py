@@ -292,3 +292,62 @@ def test_expired_records_that_were_given_up_are_passed_over(
     assert runs.judge(pipeline, plan).verdict is Verdict.REACHED
     assert rows_of("out", "id") == [(1,), (4,)]
     assert runs.plan(pipeline).decision is Decision.IDLE
+
+
+JSON_ODDITIES = [
+    ('{"id":1}{"id":2}', "the value is not one JSON document"),
+    ('{"id":1}\n{"id":2}', "the value is not one JSON document"),
+    ('{"id":1} garbage', "the value is not one JSON document"),
+    ('{"id":1},{"id":2}', "the value is not one JSON document"),
+    ('[{"id":1}]', "the value does not fit the schema"),
+    ('{"id":1,"x":{"a":1,"a":2},"y":5}', "its unknown fields cannot be told apart"),
+    ('{"id":1,"x":"\\ud800"}', "its unknown fields cannot be told apart"),
+]
+
+
+def test_what_a_value_has_beyond_what_can_be_read_is_put_aside(
+    runs, pipeline_of, kafka, kafka_default, rows_of
+):
+    topic = kafka.create()
+    kafka.produce(topic, [value.encode() for value, _ in JSON_ODDITIES] + [b' {"id": 9} '])
+    run = runs.run(pipeline_of(kafka_source(topic)))
+    assert rows_of("out", "id") == [(9,)]
+    told = rows_of("quarantine/p", "offset", "reason")
+    assert told == [(number, reason) for number, (_, reason) in enumerate(JSON_ODDITIES)]
+    assert (run.summary.input_rows, run.summary.quarantined) == (8, 7)
+
+
+def test_fields_that_cannot_be_columns_stay_rescued_when_the_table_evolves(
+    runs, pipeline_of, kafka, kafka_default, rows_of
+):
+    topic = kafka.create()
+    value = {"format": "json", "schema": "id long, name string", "on_unknown": "evolve"}
+    pipeline = pipeline_of(kafka_source(topic, value=value))
+    odd = [{"a b": 1}, {"x": {"a,b": 1}}, {"Foo": 1, "foo": 2}, {"y": {"A": 1, "a": 2}}, {"ok": 7}]
+    kafka.produce(topic, [{"id": number} | fields for number, fields in enumerate(odd)])
+    runs.run(pipeline)
+    kafka.produce(topic, [{"id": 9, "OK": 8}])
+    runs.run(pipeline)
+    assert rows_of("out", "id", "ok") == [
+        (0, None),
+        (1, None),
+        (2, None),
+        (3, None),
+        (4, 7),
+        (9, 8),
+    ]
+    rescued = {number: json.loads(text) for number, text in rows_of("out", "id", "_rescued")}
+    assert {number: rescued[number] for number in range(5)} == dict(enumerate(odd))
+
+
+@pytest.mark.parametrize("value_format", ["string", "binary"])
+def test_text_that_is_none_is_put_aside(
+    runs, pipeline_of, kafka, kafka_default, rows_of, value_format
+):
+    topic = kafka.create()
+    kafka.produce(topic, [b"good", b"\xff\xfe"])
+    kafka.produce(topic, [b"good"], key=b"\xff")
+    runs.run(pipeline_of(kafka_source(topic, value={"format": value_format}, key="string")))
+    reasons = [reason for _, reason in rows_of("quarantine/p", "offset", "reason")]
+    bad_value = ["the value is not UTF-8 text"] if value_format == "string" else []
+    assert reasons == [*bad_value, "the key is not UTF-8 text"]

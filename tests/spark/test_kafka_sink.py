@@ -171,3 +171,40 @@ def test_a_topic_or_a_column_that_is_not_there_is_told_before_anything_is_sent(
         runs.run(sending(key="nope"))
     with pytest.raises(BlockedError, match="The topic nowhere does not exist"):
         runs.run(sending(topic="nowhere"))
+
+
+@pytest.fixture
+def half_sent(runs, sending, land, settings, monkeypatch):
+    """A batch of which a part was sent before the machine went away; and how to go on."""
+    from tidegate.spark.sinks.kafka import KafkaSend
+
+    land("a.json", *[{"id": n, "name": "x"} for n in range(20)])
+    pipeline = sending()
+    plan = runs.plan(pipeline)
+    send = KafkaSend._send
+
+    def send_a_part_then_die(self, records):
+        send(self, records.limit(8))
+        raise SinkError("The machine went away.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KafkaSend, "_send", send_a_part_then_die)
+        with pytest.raises(SinkError):
+            run_pipeline(pipeline, settings, plan.run_id)
+    return lambda: run_pipeline(pipeline, settings, plan.run_id)
+
+
+def test_a_batch_is_sent_to_its_end_though_the_topic_has_expired(half_sent, kafka, topic):
+    for number, end in kafka.read_ends(topic).items():
+        kafka.expire(topic, before=end, partition=number)
+    half_sent()
+    assert len({record.value() for record in kafka.read(topic)}) == 20
+
+
+def test_a_topic_created_anew_in_the_middle_of_a_batch_is_told(half_sent, kafka, topic):
+    kafka.delete(topic)
+    kafka.create(topic, partitions=3)
+    with pytest.raises(
+        SinkError, match=r"was deleted and created anew.*sinks/main; then run again"
+    ):
+        half_sent()

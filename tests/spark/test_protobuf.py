@@ -121,7 +121,10 @@ def test_every_type_arrives_as_itself(runs, pipeline_of, kafka, topic, spark, se
     )
     full.at.FromDatetime(datetime(2026, 1, 31, 8, 0, 0, 123456, tzinfo=UTC))
     full.more.update({"a": [1, None]})
-    kafka.produce(topic, [full.SerializeToString(), b"", b"\xff\xff", None])
+    endless = order_class(id=1, at={"seconds": 2**62})
+    kafka.produce(
+        topic, [full.SerializeToString(), b"", b"\xff\xff", None, endless.SerializeToString()]
+    )
     run = runs.run(pipeline_of(source(topic, schema_file="x.proto", message="shop.Order")))
     rows = spark.read.format("delta").load(settings.locate_url("out")).orderBy("_offset").collect()
     found = {key: value for key, value in rows[0].asDict(recursive=True).items() if key[0] != "_"}
@@ -150,7 +153,7 @@ def test_every_type_arrives_as_itself(runs, pipeline_of, kafka, topic, spark, se
         *(None, None),
     )
     assert rows[2].id is None  # a tombstone
-    assert run.summary.quarantined == 1
+    assert (run.summary.input_rows, run.summary.quarantined) == (5, 2)
 
 
 def test_values_of_all_versions_are_read_by_the_newest(

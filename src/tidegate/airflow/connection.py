@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowException
 
-from tidegate.core.connection import parse_connection
+from tidegate.core.connection import parse_fields
 from tidegate.core.errors import ConnectionSpecError
+
+_FIELDS = ("conn_type", "host", "port", "login", "password", "schema")
 
 
 def read_airflow_connection(name: str) -> Mapping[str, str]:
@@ -19,9 +21,8 @@ def read_airflow_connection(name: str) -> Mapping[str, str]:
         raise ConnectionSpecError(
             f"There is no connection {name!r} in Airflow.",
             remedy=f"Create it, for example by AIRFLOW_CONN_{name.upper()}="
-            """'{"conn_type": "kafka", "extra": {"bootstrap.servers": "localhost:9092"}}'.""",
+            """'{"conn_type": "kafka", "extra": {"bootstrap.servers": "localhost:9092"}}', or for a """
+            """database '{"conn_type": "postgres", "host": "localhost", "schema": "sales"}'.""",
         ) from error
-    host = connection.host
-    if host and connection.port:
-        host = f"{host}:{connection.port}"
-    return parse_connection(connection.extra_dejson, host)
+    fields = {field: getattr(connection, field) for field in _FIELDS}
+    return parse_fields(fields | {"extra": connection.extra_dejson})

@@ -12,7 +12,6 @@ from tidegate.airflow.sensor import ConfirmSensor
 from tidegate.airflow.submit import SubmitOperator
 from tidegate.core.errors import SpecError
 from tidegate.core.settings import Settings
-from tidegate.core.spec.kafka import KafkaSource
 from tidegate.core.spec.loader import LoadedSpec, load_pipeline, load_specs
 from tidegate.core.spec.pipeline import Pipeline
 
@@ -92,7 +91,7 @@ def build_dag(pipeline: Pipeline, settings: Settings, text: str) -> DAG:
 
 
 def _list_params(pipeline: Pipeline) -> dict[str, Param]:
-    if not isinstance(pipeline.source, KafkaSource):
+    if not pipeline.kafka_inputs:
         return {}
     return {
         ACCEPT_DATA_LOSS: Param(

@@ -198,6 +198,7 @@ class ConfirmSensor(CheckpointSensor):
             "input_rows": news.input_rows,
             "rows": news.output_rows,
             "quarantined": news.quarantined,
+            "expectations": news.failed,
             "offsets": {source.source: source.committed for source in progress.sources},
             "table_versions": news.versions,
             "warning": plan.warning,

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from tidegate import __version__
-from tidegate.cli import checkpoint, lag, run, status, validate
+from tidegate.cli import checkpoint, explain, lag, quarantine, run, status, validate
 from tidegate.core.errors import NotACheckpointError, TidegateError
 
 app = typer.Typer(
@@ -22,7 +22,9 @@ app.command("schema")(validate.schema)
 app.command("run")(run.run)
 app.command("status")(status.status)
 app.command("lag")(lag.lag)
+app.command("explain")(explain.explain)
 app.add_typer(checkpoint.app, name="checkpoint")
+app.add_typer(quarantine.app, name="quarantine")
 
 
 @app.command("version")

@@ -18,8 +18,7 @@ from rich.table import Table
 from tidegate.core.errors import TidegateError
 from tidegate.core.lag import PartitionLag, measure_lag
 from tidegate.core.settings import Settings
-from tidegate.core.spec.kafka import KafkaSource
-from tidegate.core.spec.loader import find_spec, load_specs
+from tidegate.core.spec.loader import choose_pipelines
 from tidegate.core.spec.pipeline import Pipeline
 
 _SHORT_SECONDS = 3600
@@ -41,19 +40,18 @@ def lag(
             problems.append(f"{pipeline.name}: {error}")
     if as_json:
         print(json.dumps([asdict(row) for row in rows], indent=2))
-    else:
+    elif rows or problems:
         Console().print(render_lag(rows))
+    else:
+        print("No pipeline of these reads Kafka.")
     for problem in problems:
         print(f"tidegate: {problem}", file=sys.stderr)
     raise typer.Exit(1 if problems else 0)
 
 
 def _choose(settings: Settings, name: str | None) -> list[Pipeline]:
-    specs = load_specs(settings.pipelines)
-    if name:
-        return [find_spec(specs, settings.pipelines, name).require()]
-    sound = [spec.require() for spec in specs if not spec.error]
-    return [pipeline for pipeline in sound if isinstance(pipeline.source, KafkaSource)]
+    pipelines = choose_pipelines(settings.pipelines, name)
+    return [one for one in pipelines if name or one.kafka_inputs]
 
 
 def render_lag(rows: Iterable[PartitionLag]) -> Group:

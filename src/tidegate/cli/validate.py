@@ -13,9 +13,9 @@ from tidegate.core.errors import SourceError, SpecError, TransformError
 from tidegate.core.function import load_function
 from tidegate.core.settings import Settings
 from tidegate.core.spec.export import export_schema
-from tidegate.core.spec.kafka import KafkaSource
 from tidegate.core.spec.loader import LoadedSpec, load_specs
 from tidegate.core.spec.mistake import spell_place
+from tidegate.core.spec.pipeline import ONLY_SOURCE
 from tidegate.core.spec.transform import PythonStep
 from tidegate.core.spec.yaml import load_yaml
 from tidegate.core.storage import open_path, write_text
@@ -55,12 +55,14 @@ def schema(
 
 
 def _check_schema_file(spec: LoadedSpec) -> Iterator[str]:
-    source = spec.pipeline.source if spec.pipeline else None
-    if isinstance(source, KafkaSource) and source.value.schema_file:
-        try:
-            read_schema_file(source.value, spec.file.parent)
-        except SourceError as error:
-            yield f"{spell_place(('source', 'value', 'schema_file'), spec.text)}: {error}"
+    for name, source in spec.pipeline.kafka_inputs.items() if spec.pipeline else ():
+        if source.value.schema_file:
+            try:
+                read_schema_file(source.value, spec.file.parent)
+            except SourceError as error:
+                source_at = ("source",) if name == ONLY_SOURCE else ("sources", name)
+                place = (*source_at, "value", "schema_file")
+                yield f"{spell_place(place, spec.text)}: {error}"
 
 
 def _check_transforms(spec: LoadedSpec) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -219,11 +220,16 @@ class _RunJudge:
         recorded = None if batch is None else self.ledger.read_batch(batch)
         if recorded is None or not recorded.sources:
             return None
-        seen = [source["endOffset"] for source in recorded.sources]
-        committed = [source.committed for source in self.progress.sources]
+        # Spark reports sources that have names in another order than it writes them down.
+        seen = sorted(_spell(source["endOffset"]) for source in recorded.sources)
+        committed = sorted(_spell(source.committed) for source in self.progress.sources)
         if seen == committed:
             return None
         return (
-            f"offsets/{batch} is not what the driver committed: it says {committed}, the ledger "
-            f"{seen}. Restore the checkpoint from a backup."
+            f"offsets/{batch} is not what the driver committed: it says {', '.join(committed)}, "
+            f"the ledger {', '.join(seen)}. Restore the checkpoint from a backup."
         )
+
+
+def _spell(position: Any) -> str:
+    return json.dumps(position, sort_keys=True)

@@ -1,7 +1,8 @@
 """How to reach a service: options by name, from the environment, never from a spec.
 
 A connection is a mapping of options. For Kafka it is spelled as librdkafka and Airflow's Kafka
-provider spell it, and translated for Spark's Java client, so that one definition serves both.
+provider spell it, and translated for Spark's Java client, so that one definition serves both. For a
+database it is spelled as libpq spells it; see database.py.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tidegate.core.errors import ConnectionSpecError
 
@@ -22,7 +25,13 @@ HANDED_OVER = "TIDEGATE_CONNECTIONS_FILE"
 ReadConnection = Callable[[str], Mapping[str, str]]
 """Finds a connection's options by its name."""
 
-_EXAMPLE = """TIDEGATE_CONN_{name}='{{"bootstrap.servers": "localhost:9092"}}'"""
+EXAMPLES = (
+    """{"bootstrap.servers": "localhost:9092"} for Kafka or """
+    """{"host": "localhost", "dbname": "sales", "user": "etl", "password": "…"} for a database"""
+)
+"""How options look, for those who have none yet."""
+
+_DATABASES = frozenset({"postgres", "postgresql"})
 _MECHANISMS = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -62,12 +71,28 @@ def read_connection(name: str, environment: Mapping[str, str] | None = None) -> 
     raise ConnectionSpecError(
         f"There is no connection {name!r}.",
         cause="Neither Airflow nor the environment has it.",
-        remedy=f"Create it in Airflow, or set {_EXAMPLE.format(name=name.upper())}",
+        remedy=f"Create it in Airflow, or set TIDEGATE_CONN_{name.upper()}='…' to its options as "
+        f"JSON, such as {EXAMPLES}.",
     )
 
 
+def parse_fields(fields: Mapping[str, Any]) -> dict[str, str]:
+    """Take a connection's options from the fields that Airflow keeps of it."""
+    extra, host, port = fields.get("extra") or {}, fields.get("host"), fields.get("port")
+    if fields.get("conn_type") not in _DATABASES:
+        return parse_connection(extra, f"{host}:{port}" if host and port else host)
+    named = {
+        "host": host,
+        "port": port,
+        "user": fields.get("login"),
+        "password": fields.get("password"),
+        "dbname": fields.get("schema"),
+    }
+    return parse_connection(extra | {key: value for key, value in named.items() if value})
+
+
 def parse_connection(extra: Mapping[str, object], host: str | None = None) -> dict[str, str]:
-    """Take a connection's options from Airflow's fields: all of them are in its extra."""
+    """Spell options as texts; a host alone is Kafka's first server."""
     options = {
         str(key): str(value).lower() if isinstance(value, bool) else str(value)
         for key, value in extra.items()
@@ -97,22 +122,37 @@ def hand_over(names: Iterable[str], read: ReadConnection) -> Iterator[dict[str, 
 
 def _parse_variable(variable: str, text: str) -> dict[str, str]:
     try:
-        value = json.loads(text)
-    except ValueError:
+        value = _parse_uri(text) or json.loads(text)
+        if isinstance(value, dict) and isinstance(value.get("extra"), str):
+            value["extra"] = json.loads(value["extra"] or "{}")
+    except (ValueError, TypeError):
         value = None
-    if not isinstance(value, dict):
+    if not isinstance(value, dict) or not isinstance(value.get("extra") or {}, dict):
         # The text itself is not told: it may hold a password.
         raise ConnectionSpecError(
             f"The variable {variable} does not hold a JSON object.",
-            remedy='Set it to options such as {"bootstrap.servers": "localhost:9092"}.',
+            remedy=f"Set it to options such as {EXAMPLES}.",
         )
-    if "conn_type" not in value:
-        return parse_connection(value)
-    extra = value.get("extra") or {}
-    if isinstance(extra, str):
-        return _parse_variable(variable, extra)
-    host, port = value.get("host"), value.get("port")
-    return parse_connection(extra, f"{host}:{port}" if host and port else host)
+    return parse_fields(value) if "conn_type" in value else parse_connection(value)
+
+
+def _parse_uri(text: str) -> dict[str, Any] | None:
+    """Take apart a database's address as Airflow and libpq write it; None if it is something else."""
+    scheme = text.partition("://")[0]
+    if scheme not in _DATABASES:
+        return None
+    uri = urlsplit(text)
+    extra = dict(parse_qsl(uri.query))
+    extra |= json.loads(extra.pop("__extra__", "{}"))
+    return {
+        "conn_type": scheme,
+        "host": unquote(uri.hostname or ""),
+        "port": uri.port,
+        "login": unquote(uri.username or ""),
+        "password": unquote(uri.password or ""),
+        "schema": unquote(uri.path.removeprefix("/")),
+        "extra": extra,
+    }
 
 
 def _read_handed_over(file: str | None) -> dict[str, dict[str, str]]:

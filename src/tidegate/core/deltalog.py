@@ -14,6 +14,7 @@ from tidegate.core.errors import SourceError
 from tidegate.core.storage import list_names, read_json
 
 _COMMIT = re.compile(r"(\d{20})\.json")
+_CHANGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class TableCommit:
     version: int
     timestamp_ms: int
     rows: int | None
+    """How many rows it wrote; of a MERGE, how many it inserted, updated and deleted."""
     transactions: dict[str, int]
     change_files: int
     """How many files of recorded changes (the change data feed) it has."""
@@ -100,11 +102,10 @@ class DeltaLog:
         info: dict[str, Any] = next(
             (action["commitInfo"] for action in actions if "commitInfo" in action), {}
         )
-        rows = info.get("operationMetrics", {}).get("numOutputRows")
         return TableCommit(
             version=version,
             timestamp_ms=int(info.get("timestamp", 0)),
-            rows=None if rows is None else int(rows),
+            rows=_count_rows(info, has_files=any("add" in action for action in actions)),
             transactions={
                 action["txn"]["appId"]: int(action["txn"]["version"])
                 for action in actions
@@ -132,3 +133,14 @@ class DeltaLog:
                 f"The Delta table {self.table} cannot be read: {error}.",
                 remedy="Restore the table's log from a backup.",
             ) from error
+
+
+def _count_rows(info: dict[str, Any], *, has_files: bool) -> int | None:
+    metrics = info.get("operationMetrics", {})
+    # What a MERGE calls its output has the rows that it copied as well.
+    changed = [int(metrics[name]) for name in _CHANGED if name in metrics]
+    if changed:
+        return sum(changed)
+    if "numOutputRows" in metrics:
+        return int(metrics["numOutputRows"])
+    return 0 if info.get("operation") == "WRITE" and not has_files else None

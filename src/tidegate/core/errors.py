@@ -12,7 +12,9 @@ TidegateError
 ├── SourceError              the source cannot be read at all
 │   └── SourceAwayError      the source does not answer; it may do so later
 ├── TransformError           a transform does not import, run or return a DataFrame
+├── ExpectationError         too many rows of a batch are not as expected
 ├── SinkError                the sink cannot take what the pipeline writes
+│   └── SinkAwayError        the sink does not answer; it may do so later
 ├── LedgerError              the run ledger misses or contradicts something
 ├── BlockedError             no retry can mend this run
 ├── TargetMissedError        the job ended before its target was committed
@@ -98,8 +100,16 @@ class TransformError(TidegateError):
     """A transform does not import, run or return a DataFrame."""
 
 
+class ExpectationError(TidegateError):
+    """Too many rows of a batch are not as expected."""
+
+
 class SinkError(TidegateError):
     """The sink cannot take what the pipeline writes."""
+
+
+class SinkAwayError(SinkError):
+    """The sink does not answer; it may do so later."""
 
 
 class LedgerError(TidegateError):

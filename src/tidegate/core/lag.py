@@ -39,14 +39,21 @@ class PartitionLag:
 def measure_lag(
     pipeline: Pipeline, settings: Settings, connect: ReadConnection = read_connection
 ) -> list[PartitionLag]:
-    """Measure the lag of every partition that a Kafka pipeline reads."""
-    source = pipeline.source
-    if not isinstance(source, KafkaSource):
-        return []
+    """Measure the lag of every partition that a pipeline reads."""
+    return [
+        lag
+        for name, source in pipeline.kafka_inputs.items()
+        for lag in _measure_source(pipeline.name, name, source, settings, connect)
+    ]
+
+
+def _measure_source(
+    pipeline: str, name: str, source: KafkaSource, settings: Settings, connect: ReadConnection
+) -> list[PartitionLag]:
     connection = KafkaConnection.from_options(source.connection, connect(source.connection))
     cluster = KafkaEnds(connection)
     ends = cluster.read(source)
-    committed = _read_committed(pipeline, settings)
+    committed = _read_committed(pipeline, name, settings)
     waiting = [
         (topic, number, start)
         for topic, number, start in _list_starts(committed, ends)
@@ -56,7 +63,7 @@ def measure_lag(
     retention = cluster.read_retention(ends.ends)
     return [
         _measure(
-            pipeline.name,
+            pipeline,
             *(topic, number, committed.get(topic, {}).get(number)),
             ends,
             samples.get((topic, number)),
@@ -71,20 +78,17 @@ def count_waiting(
     pipeline: Pipeline, settings: Settings, connect: ReadConnection = read_connection
 ) -> int:
     """Count the offsets that a Kafka pipeline has yet to read, with as little as possible asked."""
-    source = pipeline.source
-    if not isinstance(source, KafkaSource):
-        return 0
-    connection = KafkaConnection.from_options(source.connection, connect(source.connection))
-    ends = KafkaEnds(connection).read(source)
-    committed = _read_committed(pipeline, settings)
-    return sum(
-        ends.ends[topic][number] - start for topic, number, start in _list_starts(committed, ends)
-    )
+    waiting = 0
+    for name, source in pipeline.kafka_inputs.items():
+        connection = KafkaConnection.from_options(source.connection, connect(source.connection))
+        ends = KafkaEnds(connection).read(source)
+        starts = _list_starts(_read_committed(pipeline.name, name, settings), ends)
+        waiting += sum(ends.ends[topic][number] - start for topic, number, start in starts)
+    return waiting
 
 
-def _read_committed(pipeline: Pipeline, settings: Settings) -> Offsets:
-    sources = read_progress(settings.checkpoint_of(pipeline.name)).sources
-    return (sources[0].committed if sources else None) or {}
+def _read_committed(pipeline: str, source: str, settings: Settings) -> Offsets:
+    return read_progress(settings.checkpoint_of(pipeline)).find_committed(source) or {}
 
 
 def _list_starts(committed: Offsets, ends: TopicEnds) -> Iterator[tuple[str, str, int]]:

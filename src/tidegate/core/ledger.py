@@ -11,6 +11,7 @@ with nothing to do leaves no folder, so that ticks cost no space.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -24,6 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 from upath import UPath
 
 from tidegate.core.errors import LedgerError
+from tidegate.core.lateness import EventTimes
 from tidegate.core.storage import list_names, read_json, write_json
 from tidegate.core.target import Target
 
@@ -131,7 +133,28 @@ class BatchRecord:
     sources: list[dict[str, Any]]
     sinks: dict[str, SinkRecord]
     quarantined: int | None = 0
-    """How many values did not parse and were put aside."""
+    """How many values and rows were put aside."""
+    failed: dict[str, int] = field(default_factory=dict)
+    """How many rows failed each expectation; those of a sink are named sink.rule."""
+    metrics: Metrics | None = None
+    """How the batch went; None where the driver was killed before it could tell."""
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """How a batch went, as Spark reports it."""
+
+    input_rows_per_second: float | None = None
+    processed_rows_per_second: float | None = None
+    phases_ms: dict[str, int] = field(default_factory=dict)
+    """How long each phase took."""
+    watermark: str | None = None
+    state_rows: int = 0
+    state_bytes: int = 0
+    late_rows: int = 0
+    """Rows that came after the watermark and were left out."""
+    event_times: dict[str, EventTimes] = field(default_factory=dict)
+    """What was observed of the event times of each source."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +208,8 @@ class Summary:
     quarantined: int | None
     versions: dict[str, int]
     """The newest version of each sink."""
+    failed: dict[str, int] = field(default_factory=dict)
+    """How many rows failed each expectation, as far as drivers told."""
 
     @classmethod
     def of(cls, batches: Iterable[BatchRecord]) -> Self:
@@ -197,12 +222,20 @@ class Summary:
             output_rows=_add_up(sink.rows for _, sink in sinks),
             quarantined=_add_up(batch.quarantined for batch in batches),
             versions={name: sink.version for name, sink in sinks if sink.version is not None},
+            failed=_add_up_each(batch.failed for batch in batches),
         )
 
 
 def _add_up(counts: Iterable[int | None]) -> int | None:
     counts = list(counts)
     return None if None in counts else sum(count or 0 for count in counts)
+
+
+def _add_up_each(counted: Iterable[dict[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for counts in counted:
+        total.update(counts)
+    return dict(total)
 
 
 _PLAN: TypeAdapter[Plan] = TypeAdapter(Plan)
@@ -282,7 +315,7 @@ class Ledger:
         summary = Summary.of(record for record in records if record)
         if all(records):
             return summary
-        return Summary(tuple(ids), None, None, None, summary.versions)
+        return Summary(tuple(ids), None, None, None, summary.versions, summary.failed)
 
     def read_run(self, run_id: str) -> Run:
         """Read all that is known of a run."""

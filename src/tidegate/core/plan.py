@@ -20,17 +20,18 @@ from tidegate.core.errors import (
     SourceAwayError,
     SourceError,
 )
+from tidegate.core.filesink import find_newest_batch
 from tidegate.core.ledger import Announcement, Baseline, Decision, Ledger, Plan, rank_batch
 from tidegate.core.recovery import recover_batches
 from tidegate.core.settings import Settings
 from tidegate.core.spec.kafka import KafkaSource
-from tidegate.core.spec.pipeline import Pipeline
-from tidegate.core.spec.sink import DeltaSink
-from tidegate.core.spec.source import DeltaSource, FilesSource, RateSource
+from tidegate.core.spec.pipeline import ONLY_SOURCE, Pipeline
+from tidegate.core.spec.sinks.delta import DeltaSink
+from tidegate.core.spec.source import DeltaSource, FilesSource, RateSource, Source
 from tidegate.core.target import BatchTarget, find_shortfall
 from tidegate.core.work.delta import find_new_versions
 from tidegate.core.work.files import find_new_files
-from tidegate.core.work.finding import Finding
+from tidegate.core.work.finding import Finding, combine_findings, pick_source_ids
 from tidegate.core.work.kafka import KafkaWork
 
 
@@ -83,7 +84,7 @@ class _Planner:
                 recover_batches(self.pipeline, self.settings, latest.plan, progress)
                 known = known.extend(baseline)
             _check_history(known, progress)
-            finding = self._find_work(progress, known_ids)
+            finding = self._find_work(progress, known_ids, ledger)
         except (BlockedError, CheckpointError, SourceError, ConnectionSpecError) as error:
             # What stands there now may be the very thing that is wrong: keep what was known.
             return replace(
@@ -110,24 +111,47 @@ class _Planner:
     def _checkpoint(self) -> UPath:
         return self.settings.checkpoint_of(self.pipeline.name)
 
-    def _find_work(self, progress: Progress, known_ids: Mapping[str, str]) -> Finding:
-        _check_checkpoint(self.pipeline, self.settings, progress)
-        finding = self._find_new_data(progress, known_ids)
-        return _include_pending(finding, progress, self._checkpoint)
+    def _find_work(
+        self, progress: Progress, known_ids: Mapping[str, str], ledger: Ledger
+    ) -> Finding:
+        _check_checkpoint(self.pipeline, progress)
+        new = _find_new_sinks(self.pipeline, progress, ledger)
+        for sink in self.pipeline.delta_sinks:
+            _check_sink(sink, self.settings, progress, is_new=sink.name in new)
+        for folder in self.pipeline.files_sinks:
+            _check_folder(self.settings.locate(folder.path), progress)
+        finding = _include_pending(
+            self._find_new_data(progress, known_ids), progress, self._checkpoint
+        )
+        if not new:
+            return finding
+        told = f"new sinks get rows from here on, none of earlier batches: {', '.join(new)}"
+        warning = f"{finding.warning}; {told}" if finding.warning else told
+        return replace(finding, warning=warning)
 
     def _find_new_data(self, progress: Progress, known_ids: Mapping[str, str]) -> Finding:
+        return combine_findings(
+            {
+                name: self._look_at(name, source, progress, pick_source_ids(known_ids, name))
+                for name, source in self.pipeline.inputs.items()
+            }
+        )
+
+    def _look_at(
+        self, name: str, source: Source, progress: Progress, known_ids: Mapping[str, str]
+    ) -> Finding:
         checkpoint = self._checkpoint
-        match self.pipeline.source:
-            case FilesSource() as source:
-                return find_new_files(source, self.settings, progress, checkpoint)
-            case DeltaSource() as source:
-                return find_new_versions(source, self.settings, progress, checkpoint)
-            case KafkaSource() as source:
+        match source:
+            case FilesSource():
+                return find_new_files(name, source, self.settings, progress, checkpoint)
+            case DeltaSource():
+                return find_new_versions(name, source, self.settings, progress, checkpoint)
+            case KafkaSource():
                 options = self.connect(source.connection)
                 connection = KafkaConnection.from_options(source.connection, options)
-                name, loss = self.pipeline.name, self.accepts_loss
                 return KafkaWork(
-                    name, source, connection, progress, checkpoint, known_ids, loss
+                    *(self.pipeline.name, name, source, connection, progress, checkpoint),
+                    *(known_ids, self.accepts_loss),
                 ).find()
             case RateSource():
                 batch = rank_batch(progress.committed_batch) + 1
@@ -159,23 +183,40 @@ def _check_history(known: Baseline, progress: Progress) -> None:
         )
 
 
-def _check_checkpoint(pipeline: Pipeline, settings: Settings, progress: Progress) -> None:
+def _check_checkpoint(pipeline: Pipeline, progress: Progress) -> None:
     """Refuse a checkpoint from which the query could not go on, or would lose rows."""
     if not progress.is_readable or progress.obstacle:
         raise BlockedError(progress.problem or progress.obstacle or "")
-    kinds = [source.kind for source in progress.sources]
-    if kinds and kinds != [SourceKind(pipeline.source.type)]:
+    found = {source.source: source.kind for source in progress.sources}
+    wanted = {name: SourceKind(source.type) for name, source in pipeline.inputs.items()}
+    if found and found != wanted:
         raise BlockedError(
-            f"The checkpoint was reading {', '.join(kinds)}, and the spec says "
-            f"{pipeline.source.type}.",
+            f"The checkpoint was reading {_tell_sources(found)}, and the spec says "
+            f"{_tell_sources(wanted)}.",
             cause="The source of the pipeline was changed.",
             remedy="Give the changed pipeline a new name, and so a checkpoint of its own.",
         )
-    for sink in pipeline.delta_sinks:
-        _check_sink(sink, settings, progress)
 
 
-def _check_sink(sink: DeltaSink, settings: Settings, progress: Progress) -> None:
+def _tell_sources(kinds: Mapping[str, SourceKind]) -> str:
+    return ", ".join(
+        kind if name == ONLY_SOURCE else f"{name} ({kind})" for name, kind in sorted(kinds.items())
+    )
+
+
+def _find_new_sinks(pipeline: Pipeline, progress: Progress, ledger: Ledger) -> list[str]:
+    """Find sinks that the spec did not have when the newest batch was committed."""
+    batch = progress.committed_batch
+    recorded = ledger.read_batch(batch) if batch is not None else None
+    if recorded is None or not recorded.sinks:
+        return []
+    return [sink.name for sink in pipeline.sinks if sink.name not in recorded.sinks]
+
+
+def _check_sink(sink: DeltaSink, settings: Settings, progress: Progress, *, is_new: bool) -> None:
+    """Refuse a table that is not the one which the query wrote to, or that is ahead of it."""
+    if sink.route_by:
+        return  # its tables come and go with the rows
     log = DeltaLog(settings.locate(sink.table))
     newest = log.find_version()
     if newest is None:
@@ -184,7 +225,7 @@ def _check_sink(sink: DeltaSink, settings: Settings, progress: Progress) -> None
         return
     else:
         written = log.find_transaction(newest, sink.name_writer(progress.query_id))
-    if written is None and progress.committed_batch is not None:
+    if written is None and progress.committed_batch is not None and not is_new:
         raise BlockedError(
             f"The table {log.table} holds no batch of this query, and the checkpoint is at batch "
             f"{progress.committed_batch}.",
@@ -199,6 +240,17 @@ def _check_sink(sink: DeltaSink, settings: Settings, progress: Progress) -> None
             cause="The checkpoint was set back or its logs were deleted.",
             remedy="Restore it from a backup. To read all anew, delete the pipeline's whole state "
             "folder and its table.",
+        )
+
+
+def _check_folder(folder: UPath, progress: Progress) -> None:
+    written, planned = find_newest_batch(folder), rank_batch(progress.planned_batch)
+    if written is not None and written > planned:
+        raise BlockedError(
+            f"The log of files in {folder} holds batch {written}, and the checkpoint knows batches "
+            f"up to {planned} only: the next ones would be skipped as already written.",
+            cause="The checkpoint is another one, was set back, or its logs were deleted.",
+            remedy="Restore it from a backup, or give the sink a folder of its own.",
         )
 
 

@@ -12,7 +12,7 @@ from tidegate.core.errors import SettingsError
 from tidegate.core.ledger import Attempt, Ledger, Outcome
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
-from tidegate.core.spec.sink import KafkaSink
+from tidegate.core.spec.sinks.kafka import KafkaSink
 
 _DELTA = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
@@ -44,10 +44,10 @@ def prepare_submission(pipeline: Pipeline, settings: Settings, run_id: str) -> S
         arguments=("--run-id", run_id, pipeline.name),
         conf=_DELTA
         | _QUIET
-        | _guard_tasks(pipeline)
         | {"spark.redaction.regex": _REDACTED}
         | {"spark.jars": _join_jars(settings.jars)}
-        | pipeline.spark,
+        | pipeline.spark
+        | _guard_tasks(pipeline),
         environment=settings.to_environment() | {"PYSPARK_PYTHON": _find_python()},
     )
 

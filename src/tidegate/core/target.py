@@ -71,8 +71,24 @@ class BatchTarget:
         return f"batch {self.batch_id}"
 
 
-Target = Annotated[
+@dataclass(frozen=True)
+class AllTargets:
+    """Every one of these is reached; for queries of several sources."""
+
+    targets: tuple[OneTarget, ...]
+    kind: Literal["all"] = "all"
+
+    def describe(self) -> str:
+        """Say the target in a few words."""
+        return ", ".join(target.describe() for target in self.targets)
+
+
+OneTarget = Annotated[
     FilesTarget | DeltaTarget | KafkaTarget | BatchTarget, Field(discriminator="kind")
+]
+Target = Annotated[
+    FilesTarget | DeltaTarget | KafkaTarget | BatchTarget | AllTargets,
+    Field(discriminator="kind"),
 ]
 _ADAPTER: TypeAdapter[Target] = TypeAdapter(Target)
 
@@ -91,6 +107,9 @@ def find_shortfall(target: Target, progress: Progress, checkpoint: UPath) -> str
         return "nothing is committed yet"
     if isinstance(target, BatchTarget):
         return _find_batch_shortfall(target, progress.committed_batch)
+    if isinstance(target, AllTargets):
+        found = (find_shortfall(each, progress, checkpoint) for each in target.targets)
+        return "; ".join(filter(None, found)) or None
     position = _find_position(progress, target)
     if position is None:
         return f"source {target.source!r} has no committed position yet"

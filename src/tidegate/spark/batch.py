@@ -1,74 +1,167 @@
-"""What is done with one batch: steps, sinks, quarantine."""
+"""What is done with one batch: steps, rules, sinks, quarantine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from tidegate.core.ledger import SinkRecord
-from tidegate.spark.sinks.delta import DeltaAppend
+from tidegate.spark.gate import Gate
+from tidegate.spark.quarantine import Quarantine, shape_failed, shape_malformed
 from tidegate.spark.sinks.writer import SinkWriter
+from tidegate.spark.tally import Tally
 from tidegate.spark.values.decoding import MALFORMED
 
-_COUNT = "malformed"
+_TOTAL = "total"
+BATCH = "_batch"
+"""The column of the batch that gave a result, with output_mode update."""
 
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What a batch did to its sinks, and how many values it put aside."""
+    """What a batch did to its sinks, and how its rows met what was expected."""
 
     sinks: dict[str, SinkRecord]
     quarantined: int = 0
+    failed: dict[str, int] = field(default_factory=dict)
+    input_rows: int | None = None
+    """How many rows were read, where Spark may count some twice."""
+
+
+@dataclass(frozen=True)
+class Outlet:
+    """A sink, and the rows that it takes."""
+
+    writer: SinkWriter
+    gate: Gate
+    where: str | None = None
+
+    def choose(self, rows: DataFrame) -> DataFrame:
+        """Choose the rows that the sink takes."""
+        return rows.where(self.where) if self.where else rows
+
+
+@dataclass(frozen=True)
+class _Written:
+    """What became of the rows that one outlet was given."""
+
+    outlet: Outlet
+    marked: Tally
+    record: SinkRecord
+
+    @property
+    def was_counted(self) -> bool:
+        """Whether the rows' tallies are known from writing them."""
+        return self.outlet.writer.is_observed and not self.record.is_replay
 
 
 @dataclass(frozen=True)
 class BatchWriter:
     """Writes batches, each exactly once."""
 
-    run_id: str
-    sinks: list[SinkWriter]
+    outlets: tuple[Outlet, ...]
+    gate: Gate
+    quarantine: Quarantine
+    adds_batch: bool = False
+    """Whether rows say which batch gave them, so that a later result is known from an earlier."""
+    remembers: bool = False
+    """Whether steps keep state: it is saved only where all rows are made, and once."""
     prepare: Callable[[DataFrame], DataFrame] = lambda rows: rows
     """What is left to be done with the rows before they are written."""
-    quarantine: DeltaAppend | None = None
-    """Where values that do not parse are kept."""
     read_malformed: Callable[[int], DataFrame] | None = None
     """Reads what did not parse in a batch, where its rows no longer tell."""
 
     def write(self, batch: DataFrame, batch_id: int, query_id: str) -> BatchResult:
         """Write a batch to every sink; a sink that has it already passes it over."""
-        if self.quarantine is None:
-            return BatchResult(self._write_sinks(batch, batch_id, query_id))
+        is_split = MALFORMED in batch.columns
+        is_bad = F.col(MALFORMED).isNotNull() if is_split else F.lit(False)
+        raw = Tally(batch, {MALFORMED: is_bad, _TOTAL: F.lit(True)} if is_split else {})
+        good = raw.rows.where(~is_bad).drop(MALFORMED) if is_split else raw.rows
+        rows = self.prepare(forget_order(good) if self.remembers else good)
+        rows = add_batch(rows, batch_id) if self.adds_batch else rows
+        marked = Tally(self.gate.mark(rows), self.gate.list_counts())
+        with self._hold(marked.rows) as (held, is_held):
+            if is_held:
+                self.gate.judge(marked.read(were_written=False))
+            written = [
+                self._write_outlet(outlet, self.gate.keep(held), batch_id, query_id)
+                for outlet in self.outlets
+            ]
+            were_written = is_held or any(one.was_counted for one in written)
+            counts = marked.read(were_written=were_written)
+            failed = self.gate.report(counts)
+            aside = [shape_failed(self.gate, held)] if self.gate.count_aside(counts) else []
+            for one in written:
+                gate = one.outlet.gate
+                counts = one.marked.read(were_written=one.was_counted)
+                failed |= gate.report(counts)
+                aside += [shape_failed(gate, one.marked.rows)] if gate.count_aside(counts) else []
+            # Counting the rows after the steps has counted these too.
+            seen = raw.read(were_written=were_written or bool(self.gate.rules))
+            aside += self._find_malformed(batch, seen.get(MALFORMED, 0), batch_id)
+            quarantined = self.quarantine.write(aside, batch_id, query_id) if aside else 0
+        records = {one.outlet.writer.name: one.record for one in written}
+        return BatchResult(records, quarantined or 0, failed, seen.get(_TOTAL))
+
+    def _write_outlet(
+        self, outlet: Outlet, rows: DataFrame, batch_id: int, query_id: str
+    ) -> _Written:
+        marked = Tally(outlet.gate.mark(outlet.choose(rows)), outlet.gate.list_counts())
+        if outlet.gate.has_shares:
+            outlet.gate.judge(marked.read(were_written=False))
+        record = outlet.writer.write(outlet.gate.keep(marked.rows), batch_id, query_id)
+        return _Written(outlet, marked, record)
+
+    def _find_malformed(self, batch: DataFrame, count: int, batch_id: int) -> list[DataFrame]:
         if self.read_malformed is not None:
-            records = self._write_sinks(batch, batch_id, query_id)
             malformed = self.read_malformed(batch_id)
-            count = malformed.count()
-        else:
-            # Counted while the rows are written; values are read again only if some are put aside.
-            seen = Observation()
-            observed = batch.observe(seen, F.count(MALFORMED).alias(_COUNT))
-            good = observed.where(F.col(MALFORMED).isNull()).drop(MALFORMED)
-            records = self._write_sinks(good, batch_id, query_id)
-            malformed = batch.where(F.col(MALFORMED).isNotNull())
-            was_counted = any(
-                sink.is_observed and not records[sink.name].is_replay for sink in self.sinks
-            )
-            count = seen.get[_COUNT] if was_counted else malformed.count()
-        if count:
-            self.quarantine.write(self._label(malformed, batch_id), batch_id, query_id)
-        return BatchResult(records, count)
+            return [] if malformed.isEmpty() else [shape_malformed(malformed)]
+        return [shape_malformed(batch.where(F.col(MALFORMED).isNotNull()))] if count else []
 
-    def _write_sinks(self, rows: DataFrame, batch_id: int, query_id: str) -> dict[str, SinkRecord]:
-        prepared = self.prepare(rows)
-        return {sink.name: sink.write(prepared, batch_id, query_id) for sink in self.sinks}
+    @contextmanager
+    def _hold(self, rows: DataFrame) -> Iterator[tuple[DataFrame, bool]]:
+        """Keep the rows of a batch that are needed more than once, so that they are made once."""
+        if not self._needs_rows_again(rows):
+            yield rows, False
+            return
+        rows.persist()
+        try:
+            if self.remembers:
+                # Sinks that have the batch already would make no rows, and no state would be saved.
+                rows.write.format("noop").mode("overwrite").save()
+            yield rows, True
+        finally:
+            rows.unpersist()
 
-    def _label(self, malformed: DataFrame, batch_id: int) -> DataFrame:
-        return malformed.select(
-            f"{MALFORMED}.*",
-            F.lit("malformed").alias("rule"),
-            F.lit(self.run_id).alias("run_id"),
-            F.lit(batch_id).cast("long").alias("batch_id"),
-            F.current_timestamp().alias("quarantined_at"),
+    def _needs_rows_again(self, rows: DataFrame) -> bool:
+        gates = [self.gate, *(outlet.gate for outlet in self.outlets)]
+        counts_late = not all(outlet.writer.is_observed for outlet in self.outlets)
+        return (
+            self.remembers
+            or len(self.outlets) > 1
+            or any(gate.has_shares for gate in gates)
+            or any(gate.rules and counts_late for gate in gates)
+            or (any(gate.puts_aside for gate in gates) and not is_repeatable(rows))
         )
+
+
+def add_batch(rows: DataFrame, batch_id: int) -> DataFrame:
+    """Add the batch that rows were given by."""
+    return rows.withColumn(BATCH, F.lit(batch_id).cast("long"))
+
+
+def forget_order(batch: DataFrame) -> DataFrame:
+    """Take a batch as plain rows: what Spark says of their order cannot always be persisted."""
+    session, frame = batch.sparkSession, batch._jdf  # noqa: SLF001
+    rows = frame.queryExecution().toRdd()
+    create = session._jsparkSession.internalCreateDataFrame  # noqa: SLF001
+    return DataFrame(create(rows, frame.schema(), False), session)
+
+
+def is_repeatable(rows: DataFrame) -> bool:
+    """Whether rows that are made again are the same: a row must not be kept and put aside both."""
+    return bool(rows._jdf.queryExecution().analyzed().deterministic())  # noqa: SLF001

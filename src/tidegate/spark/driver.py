@@ -8,7 +8,8 @@ import sys
 from tidegate.core.errors import TidegateError
 from tidegate.core.settings import Settings
 from tidegate.core.spec.loader import load_pipeline
-from tidegate.spark.runner import describe_failure, run_pipeline
+from tidegate.spark.failure import describe_failure
+from tidegate.spark.runner import run_pipeline
 
 
 def main(arguments: list[str] | None = None) -> int:

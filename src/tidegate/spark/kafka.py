@@ -8,6 +8,7 @@ from functools import cached_property
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from tidegate.core.connection import KafkaConnection, read_connection
 from tidegate.core.ends.kafka import KafkaEnds, Offsets
@@ -27,11 +28,11 @@ class KafkaReader:
     settings: Settings
     accepts_loss: bool
 
-    def open_stream(self, session: SparkSession) -> DataFrame:
+    def open_stream(self, reader: DataStreamReader) -> DataFrame:
         """Open all records as a stream, bounded per batch."""
         limit = {"maxOffsetsPerTrigger": str(self.source.max_offsets_per_trigger)}
         options = self._options | self._subscribe() | self._start() | limit
-        return self._decode(session.readStream.format("kafka").options(**options).load())
+        return self._decode(reader.format("kafka").options(**options).load())
 
     def read_range(self, session: SparkSession, start: Offsets, end: Offsets) -> DataFrame:
         """Read a range of offsets once more, decoded as the stream decodes it."""
@@ -48,7 +49,7 @@ class KafkaReader:
         return self._decode(session.read.format("kafka").options(**options).load())
 
     def _decode(self, records: DataFrame) -> DataFrame:
-        return decode(records, self.source.value, self._choose_columns(), self._schemas)
+        return decode(records, self.source, self._choose_columns(), self._schemas)
 
     @cached_property
     def _connection(self) -> KafkaConnection:

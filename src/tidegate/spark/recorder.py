@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Any
 
 from pyspark.sql.streaming.listener import (
@@ -15,8 +16,9 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from tidegate.core.ledger import BatchRecord, Ledger, SinkRecord
+from tidegate.core.ledger import BatchRecord, Ledger, Metrics, SinkRecord
 from tidegate.spark.batch import BatchResult
+from tidegate.spark.eventtime import read_event_times
 
 
 class BatchRecorder(StreamingQueryListener):
@@ -62,7 +64,9 @@ class BatchRecorder(StreamingQueryListener):
         record = BatchRecord(
             batch_id=batch_id,
             run_id=self._run_id,
-            input_rows=progress["numInputRows"],
+            input_rows=(
+                progress["numInputRows"] if result.input_rows is None else result.input_rows
+            ),
             seconds=round(progress["durationMs"].get("triggerExecution", 0) / 1000, 3),
             committed_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
             sources=[
@@ -71,9 +75,30 @@ class BatchRecorder(StreamingQueryListener):
             ],
             sinks=result.sinks,
             quarantined=result.quarantined,
+            failed=result.failed,
+            metrics=_read_metrics(progress),
         )
         self._ledger.record_batch(record)
         print(f"tidegate: {self._pipeline} {_describe(record)}", flush=True)
+
+
+def _read_metrics(progress: dict[str, Any]) -> Metrics:
+    operators = progress.get("stateOperators") or []
+    return Metrics(
+        input_rows_per_second=_read_rate(progress, "inputRowsPerSecond"),
+        processed_rows_per_second=_read_rate(progress, "processedRowsPerSecond"),
+        phases_ms=dict(progress["durationMs"]),
+        watermark=(progress.get("eventTime") or {}).get("watermark"),
+        state_rows=sum(operator["numRowsTotal"] for operator in operators),
+        state_bytes=sum(operator["memoryUsedBytes"] for operator in operators),
+        late_rows=sum(operator["numRowsDroppedByWatermark"] for operator in operators),
+        event_times=read_event_times(progress.get("observedMetrics") or {}),
+    )
+
+
+def _read_rate(progress: dict[str, Any], name: str) -> float | None:
+    rate = progress.get(name)
+    return round(rate, 3) if isinstance(rate, int | float) and isfinite(rate) else None
 
 
 def _describe_sink(name: str, sink: SinkRecord) -> str:
@@ -84,8 +109,15 @@ def _describe_sink(name: str, sink: SinkRecord) -> str:
 
 
 def _describe(record: BatchRecord) -> str:
-    written = ", ".join(_describe_sink(name, sink) for name, sink in record.sinks.items())
-    aside = f", {record.quarantined:,} quarantined" if record.quarantined else ""
+    is_one = len(record.sinks) == 1
+    written = ", ".join(
+        _describe_sink(name, sink) + ("" if is_one or sink.is_replay else f" of {name}")
+        for name, sink in record.sinks.items()
+    )
+    aside = "".join(f", {count:,} fail {rule}" for rule, count in record.failed.items() if count)
+    aside += f", {record.quarantined:,} quarantined" if record.quarantined else ""
+    if record.metrics and record.metrics.late_rows:
+        aside += f", {record.metrics.late_rows:,} too late and left out"
     return (
         f"batch {record.batch_id}: {record.input_rows:,} rows read, {written}{aside}, "
         f"{record.seconds} s"

@@ -10,6 +10,7 @@ from tidegate.core.errors import SourceError
 from tidegate.core.settings import Settings
 from tidegate.core.spec.base import format_duration
 from tidegate.core.spec.kafka import KafkaSource
+from tidegate.core.spec.pipeline import ONLY_SOURCE
 from tidegate.core.spec.source import (
     CORRUPT_RECORD,
     TEXT_RECORDS,
@@ -21,6 +22,7 @@ from tidegate.core.spec.source import (
     RateSource,
     Source,
 )
+from tidegate.spark.eventtime import apply_watermark
 from tidegate.spark.kafka import KafkaReader
 
 _MODES = {
@@ -32,19 +34,34 @@ _BINARY_SCHEMA = "path string, modificationTime timestamp, length long, content 
 
 
 def open_stream(
-    session: SparkSession, source: Source, settings: Settings, *, accepts_loss: bool = False
+    session: SparkSession,
+    name: str,
+    source: Source,
+    settings: Settings,
+    *,
+    accepts_loss: bool = False,
 ) -> DataFrame:
     """Open a source as a streaming DataFrame, bounded per batch."""
+    reader = session.readStream
+    if name != ONLY_SOURCE:
+        reader = reader.name(name)
+    rows = _open(reader, source, settings, accepts_loss=accepts_loss)
+    return apply_watermark(rows, name, source.watermark) if source.watermark else rows
+
+
+def _open(
+    reader: DataStreamReader, source: Source, settings: Settings, *, accepts_loss: bool
+) -> DataFrame:
     try:
         match source:
             case FilesSource():
-                return _open_files(session, source, settings)
+                return _open_files(reader, source, settings)
             case DeltaSource():
-                return _open_delta(session, source, settings)
+                return _open_delta(reader, source, settings)
             case KafkaSource():
-                return KafkaReader(source, settings, accepts_loss).open_stream(session)
+                return KafkaReader(source, settings, accepts_loss).open_stream(reader)
             case RateSource():
-                reader = session.readStream.format("rate-micro-batch")
+                reader = reader.format("rate-micro-batch")
                 return reader.option("rowsPerBatch", source.rows_per_batch).load()
     except (AnalysisException, ParseException) as error:
         raise SourceError(
@@ -59,10 +76,9 @@ def first_line(error: BaseException) -> str:
     return next((line for line in lines if line), type(error).__name__)
 
 
-def _open_files(session: SparkSession, source: FilesSource, settings: Settings) -> DataFrame:
-    reader = session.readStream.format(source.format).options(**source.options)
+def _open_files(reader: DataStreamReader, source: FilesSource, settings: Settings) -> DataFrame:
     reader = _set_options(
-        reader,
+        reader.format(source.format).options(**source.options),
         maxFilesPerTrigger=source.max_files_per_trigger,
         maxBytesPerTrigger=source.max_bytes_per_trigger,
         maxFileAge=format_duration(source.max_file_age),
@@ -93,10 +109,10 @@ def _open_files(session: SparkSession, source: FilesSource, settings: Settings) 
     )
 
 
-def _open_delta(session: SparkSession, source: DeltaSource, settings: Settings) -> DataFrame:
+def _open_delta(reader: DataStreamReader, source: DeltaSource, settings: Settings) -> DataFrame:
     starting = source.starting_timestamp
     reader = _set_options(
-        session.readStream.format("delta"),
+        reader.format("delta"),
         maxFilesPerTrigger=source.max_files_per_trigger,
         maxBytesPerTrigger=source.max_bytes_per_trigger,
         startingVersion=source.starting_version,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.errors import AnalysisException, ParseException
@@ -13,7 +13,15 @@ from tidegate.core.errors import TransformError
 from tidegate.core.function import load_function
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
-from tidegate.core.spec.transform import PythonStep, SqlStep, StaticDelta, StaticTable, Step
+from tidegate.core.spec.transform import (
+    ChangesStep,
+    PythonStep,
+    SqlStep,
+    StaticDelta,
+    StaticTable,
+    Step,
+)
+from tidegate.spark.changes import read_changes
 from tidegate.spark.sources import first_line
 
 
@@ -26,6 +34,8 @@ class TransformContext:
     spark: SparkSession
     tables: Mapping[str, DataFrame]
     """The static tables of the spec, by name."""
+    sources: Mapping[str, DataFrame] = field(default_factory=dict)
+    """The sources of the spec by name, where it has several; a step is given the first."""
 
 
 def apply_steps(
@@ -47,6 +57,8 @@ def _apply_step(
             result = _select(rows, sql, context.spark, name)
         case PythonStep(python=reference):
             result = _call(rows, reference, settings, context, name)
+        case ChangesStep():
+            result = read_changes(rows, step, name)
     if not isinstance(result, DataFrame):
         raise TransformError(
             f"{name} returned {type(result).__name__}, not a DataFrame.",

@@ -67,6 +67,10 @@ JSON = 'value: {format: json, schema: "id long", '
         (source(value='value: {format: string, schema: "id long"}'), "so schema must go"),
         (source(value="value: {format: string, on_unknown: drop}"), "so on_unknown must go"),
         (source(value="value: {format: avro}"), "needs exactly one of schema_file and registry"),
+        (
+            source(value='value: {format: csv, schema: "a int", options: {MODE: FAILFAST}}'),
+            "options must not hold MODE: on_malformed says what becomes of values",
+        ),
         (source(value="value: {format: protobuf}"), "format protobuf needs exactly one of"),
         (
             source(value="value: {format: avro, registry: r, message: M}"),
@@ -115,10 +119,15 @@ def test_a_pipeline_names_the_connections_it_needs(write, parse):
     [
         ('{format: json, schema: "id long"}', True),
         ('{format: json, schema: "id long", on_malformed: fail}', False),
-        ("{format: string}", False),
+        ("{format: string}", True),
     ],
 )
 def test_a_pipeline_knows_whether_it_puts_values_aside(write, parse, value, expected):
     pipeline = parse(write(source=source(value=f"value: {value}")))
     assert pipeline.quarantines is expected
     assert pipeline.quarantine_sink.table == f"quarantine/{pipeline.name}"
+
+
+def test_a_pattern_must_not_match_the_topic_that_is_written(write, problem_of):
+    text = write(source=source(topics='topic_pattern: "^or"'), sinks="[{type: kafka, topic: orx}]")
+    assert "must not write to the topic it reads" in problem_of(text)

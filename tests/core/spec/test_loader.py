@@ -5,7 +5,7 @@ import pytest
 from tidegate.core.errors import SpecError
 from tidegate.core.spec.loader import LoadedSpec, load_pipeline, load_specs, parse_pipeline
 from tidegate.core.spec.pipeline import Pipeline
-from tidegate.core.spec.sink import DeltaSink
+from tidegate.core.spec.sinks.delta import DeltaSink
 from tidegate.core.spec.source import DeltaSource, FilesSource, RateSource
 from tidegate.core.spec.transform import PythonStep, SqlStep, StaticDelta, StaticFiles
 
@@ -110,8 +110,8 @@ def test_a_single_mistake_is_told_in_the_singular(write):
 def test_what_is_required_is_told_at_once(problems_of):
     assert problems_of("{}") == [
         "name: is required and missing",
-        "source: is required and missing",
         "sinks: is required and missing",
+        "pipeline: needs source, or sources by name",
     ]
 
 

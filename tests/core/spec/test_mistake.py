@@ -3,18 +3,21 @@ import pytest
 from tidegate.core.spec.mistake import spell_place
 
 PIPELINE = (
-    "after, confirm_timeout, description, name, owner, pool, quarantine, retries, retry_delay, "
-    "schedule, sinks, source, spark, spark_connection, start_date, tables, tags, transform"
+    "after, confirm_timeout, description, expect, name, output_mode, owner, pool, quarantine, retries, retry_delay, "
+    "schedule, sinks, source, sources, spark, spark_connection, start_date, tables, tags, transform, trigger"
 )
 FILES = (
     "archive_path, clean_source, format, glob, malformed, max_bytes_per_trigger, max_file_age, "
-    "max_files_per_trigger, options, path, provenance, recursive, schema, type"
+    "max_files_per_trigger, options, path, provenance, recursive, schema, type, watermark"
 )
 DELTA = (
     "change_data_feed, max_bytes_per_trigger, max_files_per_trigger, skip_change_commits, "
-    "starting_timestamp, starting_version, table, type"
+    "starting_timestamp, starting_version, table, type, watermark"
 )
-SINK = "cluster_by, name, partition_by, table, type"
+SINK = (
+    "cluster_by, columns, current, delete_when, expect, keys, mode, name, partition_by, route_by, "
+    "sequence, table, track, type, valid_from, valid_to, where"
+)
 
 BLOCKS = {
     "": "{}: 1\n",
@@ -48,7 +51,7 @@ def write_with(block, key):
         ("", "nope", "nope (line 1)", f"allowed are {PIPELINE}"),
         ("", "retrys", "retrys (line 1)", f"did you mean retries? allowed are {PIPELINE}"),
         ("", "Owner", "Owner (line 1)", f"did you mean owner? allowed are {PIPELINE}"),
-        ("source", "nope", "source.nope (line 4)", "allowed are rows_per_batch, type"),
+        ("source", "nope", "source.nope (line 4)", "allowed are rows_per_batch, type, watermark"),
         ("files", "nope", "source.nope (line 6)", f"allowed are {FILES}"),
         ("files", "shcema", "source.shcema (line 6)", f"did you mean schema? allowed are {FILES}"),
         (
@@ -148,7 +151,8 @@ def test_a_wrong_value_that_is_no_single_value_is_told_too(write, problem_of, li
 @pytest.mark.parametrize("step", ["{}", "{spl: x}", "SELECT 1", "5", ""])
 def test_a_step_that_is_none_is_told_with_what_a_step_is(write, problem_of, step):
     assert problem_of(write(f"transform: [{{sql: SELECT 1}}, {step or 'null'}]")) == (
-        "transform[1] (line 4): a step is {sql: SELECT …} or {python: module:function}"
+        "transform[1] (line 4): a step is {sql: SELECT …}, {python: module:function} or "
+        "{changes: debezium}"
     )
 
 

@@ -128,10 +128,14 @@ def test_a_reserved_table_name_is_known_despite_spaces(write, problem_of):
 
 
 @pytest.mark.parametrize(
-    "text", ["name: a\nsource:\nsinks: [null]\n", "name: a\nsource: x\nsinks: [x]\n"]
+    ("text", "places"),
+    [
+        ("name: a\nsource:\nsinks: [null]\n", ["sinks[0]", "pipeline:"]),
+        ("name: a\nsource: x\nsinks: [x]\n", ["source", "sinks[0]"]),
+    ],
 )
-def test_parts_that_are_no_parts_are_not_also_called_the_same_table(problems_of, text):
-    assert [problem.split(" ")[0] for problem in problems_of(text)] == ["source", "sinks[0]"]
+def test_parts_that_are_no_parts_are_not_also_called_the_same_table(problems_of, text, places):
+    assert [problem.split(" ")[0] for problem in problems_of(text)] == places
 
 
 @pytest.mark.parametrize(
@@ -226,3 +230,88 @@ def test_every_demo_pipeline_survives_pickling(demo_folder):
 def test_a_pipeline_that_is_dumped_is_read_back(build):
     pipeline = build()
     assert Pipeline.model_validate(pipeline.model_dump(mode="json", by_alias=True)) == pipeline
+
+
+@pytest.mark.parametrize(
+    ("mode", "sink", "problem"),
+    [
+        ("update", "{type: delta, table: out}", "output_mode update needs mode upsert"),
+        ("complete", "{type: delta, table: out}", "output_mode complete needs mode overwrite"),
+        ("complete", "{type: jdbc, connection: c, table: t}", "complete needs mode overwrite"),
+        ("append", "{type: delta, table: out, mode: overwrite}", "goes with output_mode complete"),
+        ("update", "{type: files, path: x, format: csv}", "which cannot take back a result of upd"),
+    ],
+)
+def test_a_sink_that_does_not_go_with_the_output_mode_is_told(
+    write, problem_of, mode, sink, problem
+):
+    told = problem_of(write(f"output_mode: {mode}", sinks=f"[{sink}]"))
+    assert told.startswith("pipeline: sinks[0] ")
+    assert problem in told
+
+
+@pytest.mark.parametrize(
+    ("mode", "sink"),
+    [
+        ("update", "{type: delta, table: out, mode: upsert, keys: id, sequence: _batch}"),
+        ("complete", "{type: delta, table: out, mode: overwrite}"),
+        ("complete", "{type: python, function: a:b}"),
+        ("update", "{type: kafka, topic: t}"),
+    ],
+)
+def test_a_sink_that_goes_with_the_output_mode_is_taken(write, parse, mode, sink):
+    assert parse(write(f"output_mode: {mode}", sinks=f"[{sink}]")).output_mode == mode
+
+
+@pytest.mark.parametrize(
+    ("trigger", "reason"),
+    [
+        ("once", "once reads all that waits as one batch"),
+        ("continuous", "a continuous query never ends"),
+        ("processingTime", "such a query never ends"),
+        ("hourly", "bounded batches up to the end; for fresher data, schedule runs more often"),
+    ],
+)
+def test_another_trigger_is_refused_with_the_reason(write, problem_of, trigger, reason):
+    problem = problem_of(write(f"trigger: {trigger}"))
+    assert problem.startswith("trigger (line 4): must be available_now, ")
+    assert reason in problem
+
+
+def test_a_watermark_belongs_to_a_source(write, parse, problems_of):
+    source = "source: {{type: rate, rows_per_batch: 5, watermark: {}}}"
+    pipeline = parse(write(source=source.format("{column: timestamp, delay: 10m}")))
+    assert pipeline.source.watermark.delay == timedelta(minutes=10)
+    told = problems_of(write(source=source.format("{column: a b, delay: soon, nope: 1}")))
+    assert len(told) == 3
+    assert "source.watermark.nope (line 2): unknown key; allowed are column, delay" in told
+
+
+TWO = "sources: {a: {type: rate, rows_per_batch: 1}, b: {type: delta, table: x, %s}}"
+BOUND = "max_files_per_trigger: 1"
+JOIN = "transform: {sql: SELECT 1}"
+
+
+def test_several_sources_go_by_their_names(write, parse):
+    pipeline = parse(write(JOIN, source=TWO % BOUND))
+    assert list(pipeline.inputs) == ["a", "b"]
+    assert list(parse(write()).inputs) == ["0"]
+
+
+@pytest.mark.parametrize(
+    ("source", "lines", "problem"),
+    [
+        (TWO % BOUND, [], "several sources need a step that brings their rows together"),
+        (
+            TWO % BOUND,
+            [JOIN, "source: {type: rate, rows_per_batch: 1}"],
+            "needs source, or sources by name",
+        ),
+        ("sources: {a: {type: rate, rows_per_batch: 1}}", [JOIN], "sources is for two or more"),
+        (TWO % BOUND, [JOIN, "tables: {a: {type: delta, table: y}}"], "both have a"),
+        (TWO.replace("a:", "input:") % BOUND, [JOIN], "must not have one named 'input'"),
+        (TWO % "nope: 1, max_files_per_trigger: 1", [JOIN], "sources.b.nope (line 2): unknown key"),
+    ],
+)
+def test_sources_that_cannot_be_right_are_told(write, problem_of, source, lines, problem):
+    assert problem in problem_of(write(*lines, source=source))

@@ -4,7 +4,7 @@ from pydantic import ValidationError
 from tidegate.core.spec.source import FileFormat
 from tidegate.core.spec.transform import PythonStep, SqlStep, StaticDelta, StaticFiles
 
-STEP = "a step is {sql: SELECT …} or {python: module:function}"
+STEP = "a step is {sql: SELECT …}, {python: module:function} or {changes: debezium}"
 
 
 @pytest.mark.parametrize(

@@ -112,6 +112,15 @@ def test_topics_may_be_named_by_a_pattern(plan, kafka):
     assert planned.reason == "2 records wait in 2 partitions"
 
 
+def test_a_pattern_leaves_out_what_is_kafka_s_own_and_nothing_else(plan, kafka):
+    kafka.transact(kafka.create(), [1], ends="commit")  # makes __transaction_state
+    names = [kafka.create(f"{prefix}{id(plan)}") for prefix in ("__mine", "mine")]
+    for name in names:
+        kafka.produce(name, [1])
+    planned = plan(pipeline(topic_pattern=f"mine{id(plan)}|__transaction_state"))
+    assert sorted(planned.target.offsets) == sorted(names)
+
+
 def test_a_pattern_that_matches_nothing_blocks(plan):
     planned = plan(pipeline(topic_pattern="no such topic"))
     assert planned.decision is Decision.BLOCKED
@@ -192,6 +201,18 @@ class TestBlocked:
         assert planned.reason == "1 records wait in 2 partitions"
         assert "2 records expired" in planned.warning
         assert "They are lost" in planned.warning
+
+    def test_giving_up_all_that_waits_takes_the_position_after_it(
+        self, plan, topic, committed, kafka
+    ):
+        committed({topic: {"0": 1, "1": 1}})
+        kafka.expire(topic, before=3)
+        planned = plan(pipeline(topic), accepts_loss=True)
+        assert (planned.decision, planned.reason) == (
+            Decision.RUN,
+            "0 records wait in 2 partitions",
+        )
+        assert planned.target == KafkaTarget({topic: {"0": 3, "1": 1}})
 
     def test_a_topic_that_is_gone(self, plan, topic, committed, kafka):
         committed({topic: {"0": 1, "1": 1}})

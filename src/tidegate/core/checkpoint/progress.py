@@ -52,6 +52,10 @@ class Progress:
     obstacle: str | None = None
     """Why the query could not start again, although it is clear how far it got."""
 
+    def find_committed(self, source: str) -> Any:
+        """Find the committed position of a source; None where it has none."""
+        return next((found.committed for found in self.sources if found.source == source), None)
+
     @property
     def is_readable(self) -> bool:
         """Whether anything can be concluded from it."""

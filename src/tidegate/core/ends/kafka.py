@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ _QUIET = {"log_level": "0"}
 _LOOK_SECONDS = 0.2
 _FINAL = frozenset({"_AUTHENTICATION"})
 _REFUSALS = _FINAL | {"_SSL"}  # which a broker that is just starting may cause, too
+_UNSETTLED = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
 _ISOLATION = {
     Isolation.READ_COMMITTED: IsolationLevel.READ_COMMITTED,
     Isolation.READ_UNCOMMITTED: IsolationLevel.READ_UNCOMMITTED,
@@ -46,6 +48,14 @@ class TopicEnds:
         return sum(len(partitions) for partitions in self.ends.values())
 
 
+class _UnsettledError(Exception):
+    """A partition has no leader that is known, for the moment."""
+
+    def __init__(self, reason: KafkaException) -> None:
+        self.reason = reason
+        super().__init__(str(reason))
+
+
 class KafkaEnds:
     """Asks a cluster about a source's topics."""
 
@@ -59,6 +69,8 @@ class KafkaEnds:
     def read(self, source: KafkaSource) -> TopicEnds:
         """Find where the source's partitions begin, and end by its isolation."""
         described = self._describe(self._list_topics(source))
+        if source.topic_pattern:
+            described = {topic: d for topic, d in described.items() if not d.is_internal}
         partitions = [
             Partition(topic, number)
             for topic, description in described.items()
@@ -71,12 +83,22 @@ class KafkaEnds:
             ends=self._list_offsets(partitions, OffsetSpec.latest(), isolation),  # type: ignore[no-untyped-call]
         )
 
+    def read_topic_id(self, topic: str) -> str:
+        """Find the id that a topic was given when it was created."""
+        return str(self._describe([topic])[topic].topic_id)
+
+    def read_topic_beginnings(self, topic: str) -> Mapping[str, int]:
+        """Find where a topic's partitions begin."""
+        return self._list_edges(topic, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+
     def read_topic_ends(self, topic: str) -> Mapping[str, int]:
         """Find where a topic's partitions end, whatever is open in them."""
+        return self._list_edges(topic, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+
+    def _list_edges(self, topic: str, spec: OffsetSpec) -> Mapping[str, int]:
         (found,) = self._describe([topic]).values()
         partitions = [Partition(topic, partition.id) for partition in found.partitions]
-        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        return self._list_offsets(partitions, latest, IsolationLevel.READ_UNCOMMITTED)[topic]
+        return self._list_offsets(partitions, spec, IsolationLevel.READ_UNCOMMITTED)[topic]
 
     def find_offsets_at(self, source: KafkaSource, ends: TopicEnds, at: datetime) -> Offsets:
         """Find the first offset of a time or later; the end where there is none."""
@@ -104,7 +126,9 @@ class KafkaEnds:
             config = self._await(future)
             retention_ms = int(config["retention.ms"].value)
             expires = "delete" in config["cleanup.policy"].value and retention_ms >= 0
-            found[resource.name] = retention_ms if expires else None
+            # Where a topic is cut by its size too, nobody can say when.
+            is_by_size = int(config["retention.bytes"].value) >= 0
+            found[resource.name] = retention_ms if expires and not is_by_size else None
         return found
 
     def _list_topics(self, source: KafkaSource) -> list[str]:
@@ -117,9 +141,7 @@ class KafkaEnds:
             known = self._admin.list_topics(timeout=_TIMEOUT_SECONDS).topics
         except KafkaException as error:
             raise self._explain(error) from error
-        matching = sorted(
-            name for name in known if pattern.search(name) and not name.startswith("__")
-        )
+        matching = sorted(name for name in known if pattern.search(name))
         if not matching:
             raise BlockedError(
                 f"No topic matches {source.topic_pattern!r}.",
@@ -165,6 +187,19 @@ class KafkaEnds:
     def _list_offsets(
         self, partitions: list[Any], spec: OffsetSpec, isolation: IsolationLevel
     ) -> dict[str, dict[str, int]]:
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        while True:
+            try:
+                return self._ask_for_offsets(partitions, spec, isolation)
+            except _UnsettledError as error:
+                # A topic that was just created, or a broker that just left: ask for its leader anew.
+                if time.monotonic() > deadline:
+                    raise self._explain(error.reason) from error
+                self._admin.list_topics(timeout=_TIMEOUT_SECONDS)
+
+    def _ask_for_offsets(
+        self, partitions: list[Any], spec: OffsetSpec, isolation: IsolationLevel
+    ) -> dict[str, dict[str, int]]:
         asked: Mapping[Any, Future[Any]] = self._admin.list_offsets(
             dict.fromkeys(partitions, spec),
             isolation_level=isolation,
@@ -189,6 +224,8 @@ class KafkaEnds:
             except KafkaException as error:
                 if error.args[0].code() == passes:
                     return None
+                if error.args[0].code() in _UNSETTLED:
+                    raise _UnsettledError(error) from error
                 raise self._explain(error) from error
 
     def _find_refusal(self, kinds: frozenset[str]) -> BlockedError | None:
@@ -209,7 +246,7 @@ class KafkaEnds:
             return refusal
         reason = error.args[0]
         name, servers = self._connection.name, self._connection.options["bootstrap.servers"]
-        if reason.retriable() or reason.code() < 0:
+        if reason.retriable() or reason.code() < 0 or reason.code() in _UNSETTLED:
             heard = f" ({self._heard[-1].str()})" if self._heard else ""
             return SourceAwayError(
                 f"No broker of the connection {name!r} answers ({servers}).",

@@ -3,7 +3,8 @@
 from tidegate.core.spec.kafka import Decoding, KafkaSource
 from tidegate.core.spec.loader import LoadedSpec, load_pipeline, load_specs
 from tidegate.core.spec.pipeline import Pipeline
-from tidegate.core.spec.sink import DeltaSink, KafkaSink
+from tidegate.core.spec.sinks.delta import DeltaSink
+from tidegate.core.spec.sinks.kafka import KafkaSink
 from tidegate.core.spec.source import DeltaSource, FilesSource, RateSource
 from tidegate.core.spec.transform import PythonStep, SqlStep
 

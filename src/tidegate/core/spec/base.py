@@ -162,6 +162,15 @@ Column = Annotated[
 ]
 """A column's name."""
 
+_FUNCTION = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
+
+FunctionReference = Annotated[
+    str,
+    check_pattern(_FUNCTION, "module:function, such as transforms.orders:clean"),
+    WithJsonSchema({"type": "string", "pattern": f"^{_FUNCTION}$"}),
+]
+"""A function in a module below the specs' folder."""
+
 
 def _check_location(value: str) -> str:
     if ".." in value.split("/"):

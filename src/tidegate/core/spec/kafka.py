@@ -27,6 +27,7 @@ from tidegate.core.spec.base import (
     refuse_truth,
 )
 from tidegate.core.spec.schema import Schema, parse_columns
+from tidegate.core.spec.watermark import TimedSource
 
 PROVENANCE = ("_topic", "_partition", "_offset", "_timestamp")
 """The columns that say which record a row came from."""
@@ -96,7 +97,6 @@ class ValueFormat(StrEnum):
 
 _DDL = frozenset({ValueFormat.JSON, ValueFormat.CSV})
 _COMPILED = frozenset({ValueFormat.AVRO, ValueFormat.PROTOBUF})
-STRUCTURED = _DDL | _COMPILED
 
 
 class OnMalformed(StrEnum):
@@ -169,13 +169,18 @@ class Decoding(SpecModel):
             yield f"format {known} has no messages, so message must go"
         if known and known not in _COMPILED and written:
             yield f"format {known} needs neither schema_file nor registry"
+        options = given.get("options")
+        keys = sorted(map(str, options)) if isinstance(options, Mapping) else []
+        taken = [key for key in keys if key.lower() in ("mode", "columnnameofcorruptrecord")]
+        if taken:
+            yield f"options must not hold {', '.join(taken)}: on_malformed says what becomes of values"
         if "subject" in said and "registry" not in said:
             yield "subject goes with registry"
         if known and known is not ValueFormat.JSON and "on_unknown" in said:
             yield f"format {known} has no unknown fields, so on_unknown must go"
 
 
-class KafkaSource(SpecModel):
+class KafkaSource(TimedSource):
     """The records of Kafka topics, each read once."""
 
     type: Literal["kafka"]
@@ -237,6 +242,11 @@ class KafkaSource(SpecModel):
     options: Options = Field(
         default_factory=dict, description="Options of Spark's Kafka source and its consumer."
     )
+
+    @property
+    def may_be_malformed(self) -> bool:
+        """Whether a record may not be what the spec says that it is."""
+        return self.value.format is not ValueFormat.BINARY or self.key == "string"
 
     @classmethod
     def find_conflicts(cls, given: Mapping[str, Any]) -> Iterator[str]:

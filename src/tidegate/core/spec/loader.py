@@ -73,6 +73,14 @@ def load_pipeline(
     return find_spec(load_specs(folder, environment), folder, name)
 
 
+def choose_pipelines(folder: Path, name: str | None) -> list[Pipeline]:
+    """Load the pipeline of a name, or all whose specs have no mistake."""
+    specs = load_specs(folder)
+    if name:
+        return [find_spec(specs, folder, name).require()]
+    return [spec.require() for spec in specs if not spec.error]
+
+
 def find_spec(specs: list[LoadedSpec], folder: Path, name: str) -> LoadedSpec:
     """Find a pipeline's spec by the name in it, or else by its file's."""
     named = [spec for spec in specs if name in (spec.name, spec.file.stem)]

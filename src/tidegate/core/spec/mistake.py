@@ -9,7 +9,7 @@ from typing import Any, Self, get_args
 
 from tidegate.core.spec.base import SpecModel
 from tidegate.core.spec.pipeline import Pipeline
-from tidegate.core.spec.sink import Sink
+from tidegate.core.spec.sinks.sink import Sink
 from tidegate.core.spec.source import Source
 from tidegate.core.spec.transform import StaticTable, Step
 from tidegate.core.spec.yaml import load_yaml_with_lines
@@ -32,6 +32,7 @@ def _collect_models(annotation: Any) -> dict[str, type[SpecModel]]:
 # Where in a place pydantic puts a union's tag, which the file does not have as a key.
 _UNIONS = {
     "source": (1, _collect_models(Source)),
+    "sources": (2, _collect_models(Source)),
     "tables": (2, _collect_models(StaticTable)),
     "transform": (2, _collect_models(Step)),
     "sinks": (2, _collect_models(Sink)),
@@ -68,7 +69,7 @@ class Mistake:
     def from_pydantic(cls, detail: Any, raw: Any) -> Self:
         """Take over one of pydantic's errors, with what the file itself has at that place."""
         place: Place = tuple(part for part in detail["loc"] if part != "[key]")
-        model: type[SpecModel] = Pipeline
+        model = _find_part(Pipeline, place[:-1])
         tag_at, models = _UNIONS.get(str(place[0]) if place else "", (len(place), {}))
         if len(place) > tag_at:
             tag = str(place[tag_at])
@@ -119,11 +120,13 @@ class Mistake:
 def _find_part(model: type[SpecModel], place: Place) -> type[SpecModel]:
     """Go down into the parts of a part, as far as they are models of their own."""
     for name in place:
-        field = model.model_fields.get(str(name))
-        kind = field.annotation if field else None
-        if not (isinstance(kind, type) and issubclass(kind, SpecModel)):
+        if isinstance(name, int):
+            continue  # an item of a list
+        field = model.model_fields.get(name)
+        models = list(_collect_models(field.annotation).values()) if field else []
+        if len(models) != 1:
             break
-        model = kind
+        model = models[0]
     return model
 
 

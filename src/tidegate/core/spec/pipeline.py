@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from enum import StrEnum
 from typing import Annotated, Any
 
 from croniter import croniter
@@ -19,14 +21,26 @@ from tidegate.core.spec.base import (
     normalise_location,
     refuse_truth,
 )
-from tidegate.core.spec.kafka import STRUCTURED, KafkaSource, OnMalformed
-from tidegate.core.spec.sink import QUARANTINE, DeltaSink, KafkaSink, Sink
+from tidegate.core.spec.expectation import Expectation, OnFail, find_rule_twins
+from tidegate.core.spec.kafka import KafkaSource, OnMalformed, OnUnknown
+from tidegate.core.spec.sinks.base import MAIN, QUARANTINE
+from tidegate.core.spec.sinks.delta import DeltaSink
+from tidegate.core.spec.sinks.files import FilesSink
+from tidegate.core.spec.sinks.jdbc import JdbcSink
+from tidegate.core.spec.sinks.kafka import KafkaSink
+from tidegate.core.spec.sinks.sink import Sink
 from tidegate.core.spec.source import Source
 from tidegate.core.spec.transform import StaticTable, Steps
 
 _PRESETS = ("@once", "@continuous", "@hourly", "@daily", "@weekly", "@monthly", "@yearly")
 _CRON_FIELDS = ("minute", "hour", "day", "month", "weekday")
 _RESERVED_VIEW = "input"
+_SEVERAL = 2
+_EVOLVE = OnUnknown.EVOLVE
+
+ONLY_SOURCE = "0"
+"""What a checkpoint calls the source of a query that has no other."""
+
 _OWN_CONF = frozenset(
     {
         "spark.jars",
@@ -53,6 +67,33 @@ def _check_schedule(schedule: str) -> str:
             f"such as '*/15 * * * *', or one of {', '.join(_PRESETS)}"
         )
     return schedule
+
+
+class OutputMode(StrEnum):
+    """Which results of an aggregation a batch gives."""
+
+    APPEND = "append"
+    UPDATE = "update"
+    COMPLETE = "complete"
+
+
+_TRIGGER = "available_now"
+_OTHER_TRIGGERS = {
+    "once": "once reads all that waits as one batch, whatever the bounds say",
+    "continuous": "a continuous query never ends, so no run of it could be confirmed",
+    "processing_time": "such a query never ends, so no run of it could be confirmed",
+}
+
+
+def _check_trigger(trigger: str) -> str:
+    if trigger != _TRIGGER:
+        why = _OTHER_TRIGGERS.get(trigger.lower().replace("processingtime", "processing_time"))
+        reason = f": {why}" if why else ""
+        raise ValueError(
+            f"must be {_TRIGGER}, bounded batches up to the end{reason}; for fresher data, "
+            "schedule runs more often"
+        )
+    return trigger
 
 
 class Pipeline(SpecModel):
@@ -84,25 +125,53 @@ class Pipeline(SpecModel):
         default="spark_default", min_length=1, description="Airflow's connection to Spark's master."
     )
     pool: str = Field(default="default_pool", min_length=1, description="Airflow's pool.")
-    source: Source
+    source: Source | None = None
+    sources: dict[Name, Source] = Field(
+        default_factory=dict,
+        description="Several sources by name, instead of source; steps see each by its name.",
+    )
     tables: dict[Name, StaticTable] = Field(
         default_factory=dict, description="Static tables that steps may join, by name."
     )
     transform: Steps = ()
-    sinks: tuple[Sink, ...] = Field(min_length=1, max_length=1)
+    output_mode: OutputMode = Field(
+        default=OutputMode.APPEND,
+        description="For steps that aggregate: append gives a result once it is final, update each "
+        "time it changes, complete all results each time.",
+    )
+    trigger: Annotated[str, AfterValidator(_check_trigger)] = Field(
+        default=_TRIGGER, description="Always available_now: bounded batches up to the end."
+    )
+    expect: tuple[Expectation, ...] = Field(
+        default=(), description="What rows must be like after the last step, for all sinks."
+    )
+    sinks: tuple[Sink, ...] = Field(min_length=1)
     quarantine: Location | None = Field(
         default=None,
-        description="The table of values that do not parse; quarantine/<name> where none is named.",
+        description="The table of what is put aside; quarantine/<name> where none is named.",
     )
     spark: Options = Field(default_factory=dict, description="Spark configuration.")
 
     @property
+    def inputs(self) -> dict[str, Source]:
+        """All sources, by the names that the checkpoint has for them."""
+        return {ONLY_SOURCE: self.source} if self.source else dict(self.sources)
+
+    @property
+    def kafka_inputs(self) -> dict[str, KafkaSource]:
+        """The sources that are Kafka topics."""
+        return {
+            name: source for name, source in self.inputs.items() if isinstance(source, KafkaSource)
+        }
+
+    @property
     def connections(self) -> tuple[str, ...]:
         """The connections that the pipeline needs, by name."""
-        ends = (self.source, *self.sinks)
-        names = [end.connection for end in ends if isinstance(end, KafkaSource | KafkaSink)]
-        if isinstance(self.source, KafkaSource) and self.source.value.registry:
-            names.append(self.source.value.registry)
+        ends = (*self.inputs.values(), *self.sinks)
+        kinds = (KafkaSource, KafkaSink, JdbcSink)
+        names = [end.connection for end in ends if isinstance(end, kinds)]
+        registries = (source.value.registry for source in self.kafka_inputs.values())
+        names += [registry for registry in registries if registry]
         return tuple(dict.fromkeys(names))
 
     @property
@@ -111,18 +180,26 @@ class Pipeline(SpecModel):
         return tuple(sink for sink in self.sinks if isinstance(sink, DeltaSink))
 
     @property
+    def files_sinks(self) -> tuple[FilesSink, ...]:
+        """The sinks that are folders of files."""
+        return tuple(sink for sink in self.sinks if isinstance(sink, FilesSink))
+
+    @property
     def quarantines(self) -> bool:
-        """Whether values that do not parse are put aside."""
-        source = self.source
-        return (
-            isinstance(source, KafkaSource)
-            and source.value.format in STRUCTURED
-            and source.value.on_malformed is OnMalformed.QUARANTINE
-        )
+        """Whether anything can be put aside: values that do not parse, rows that break a rule."""
+        return any(
+            source.may_be_malformed and source.value.on_malformed is OnMalformed.QUARANTINE
+            for source in self.kafka_inputs.values()
+        ) or any(rule.on_fail is OnFail.QUARANTINE for rule in self.rules)
+
+    @property
+    def rules(self) -> tuple[Expectation, ...]:
+        """All rules, those of its sinks included."""
+        return (*self.expect, *(rule for sink in self.sinks for rule in sink.rules))
 
     @property
     def quarantine_sink(self) -> DeltaSink:
-        """The table of values that do not parse."""
+        """The table of what is put aside."""
         table = self.quarantine or f"quarantine/{self.name}"
         return DeltaSink.model_construct(type="delta", table=table, name=QUARANTINE)
 
@@ -133,22 +210,86 @@ class Pipeline(SpecModel):
             yield "takes schedule or after, not both"
         if given.get("name") in _as_list(given.get("after")):
             yield "cannot come after itself"
-        tables = given.get("tables")
-        if isinstance(tables, Mapping) and _RESERVED_VIEW in {str(key).strip() for key in tables}:
-            yield "tables must not have one named 'input': that is the rows so far"
+        yield from _find_misnamed_views(given)
         spark = given.get("spark")
         taken = (
             sorted(_OWN_CONF.intersection(map(str, spark))) if isinstance(spark, Mapping) else []
         )
         if taken:
             yield f"spark must not hold {', '.join(taken)}: tidegate or the connection sets it"
-        read = _table_of(given.get("source"))
-        if read and read in map(_table_of, _as_list(given.get("sinks"))):
+        sources = _list_sources(given)
+        read = {table for table in map(_table_of, sources) if table}
+        if read & set(map(_table_of, _as_list(given.get("sinks")))):
             yield "must not write to the table it reads"
-        topics = _topics_of(given.get("source"))
+        topics = {topic for source in sources for topic in _topics_of(source)}
         written = {_field_of(sink, "topic") for sink in _as_list(given.get("sinks"))}
-        if written & topics:
+        patterns = [str(_field_of(source, "topic_pattern") or "") for source in sources]
+        if written & topics or _find_matches(patterns, written):
             yield "must not write to the topic it reads"
+        yield from find_rule_twins(given.get("expect"))
+        yield from _find_misused_modes(given)
+        sinks = [sink for sink in _as_list(given.get("sinks")) if _field_of(sink, "type")]
+        named = [_field_of(sink, "name") or MAIN for sink in sinks]
+        twins = sorted({str(name) for name in named if named.count(name) > 1})
+        if twins:
+            yield f"sinks must have names of their own; more than one is named {', '.join(twins)}"
+
+
+def _find_misnamed_views(given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with the names by which steps see sources and tables."""
+    sources, tables = given.get("sources"), given.get("tables")
+    named = {str(key).strip() for key in sources} if isinstance(sources, Mapping) else set()
+    static = {str(key).strip() for key in tables} if isinstance(tables, Mapping) else set()
+    for field, names in (("sources", named), ("tables", static)):
+        if _RESERVED_VIEW in names:
+            yield f"{field} must not have one named {_RESERVED_VIEW!r}: that is the rows so far"
+    if named & static:
+        yield f"sources and tables both have {', '.join(sorted(named & static))}"
+    if (given.get("source") is None) == (not sources):
+        yield "needs source, or sources by name"
+    elif sources and len(named) < _SEVERAL:
+        yield "sources is for two or more; a single one is source"
+    elif _EVOLVE in [
+        _field_of(_field_of(one, "value"), "on_unknown") for one in _list_several(given)
+    ]:
+        yield f"on_unknown {_EVOLVE} is only for a single source"
+    elif sources and not given.get("transform"):
+        yield "several sources need a step that brings their rows together"
+
+
+def _list_several(given: Mapping[str, Any]) -> list[Any]:
+    sources = given.get("sources")
+    return list(sources.values()) if isinstance(sources, Mapping) else []
+
+
+def _list_sources(given: Mapping[str, Any]) -> list[Any]:
+    return [given.get("source"), *_list_several(given)]
+
+
+def _find_misused_modes(given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the sinks that could not be right by the output mode."""
+    mode = given.get("output_mode", OutputMode.APPEND)
+    for number, sink in enumerate(_as_list(given.get("sinks"))):
+        kind, way = _field_of(sink, "type"), str(_field_of(sink, "mode") or "append")
+        if kind == "files" and mode != OutputMode.APPEND:
+            yield f"sinks[{number}] keeps files, which cannot take back a result of {mode}"
+        if kind not in ("delta", "jdbc"):
+            continue
+        if mode == OutputMode.UPDATE and way != "upsert":
+            yield (
+                f"sinks[{number}] would keep every state of a result; output_mode update needs "
+                "mode upsert, by the keys of the result"
+            )
+        if mode == OutputMode.COMPLETE and way != "overwrite":
+            yield (
+                f"sinks[{number}] would keep all results of every batch; output_mode complete needs "
+                "mode overwrite"
+            )
+        if mode == OutputMode.APPEND and way == "overwrite":
+            yield (
+                f"sinks[{number}] would keep the last batch's rows alone; mode overwrite goes with "
+                "output_mode complete"
+            )
 
 
 def _as_list(value: Any) -> Sequence[Any]:
@@ -157,6 +298,14 @@ def _as_list(value: Any) -> Sequence[Any]:
 
 def _field_of(part: Any, name: str) -> Any:
     return part.get(name) if isinstance(part, Mapping) else getattr(part, name, None)
+
+
+def _find_matches(patterns: list[str], topics: set[Any]) -> bool:
+    try:
+        compiled = [re.compile(pattern) for pattern in patterns if pattern]
+    except re.error:
+        return False  # told by itself
+    return any(pattern.search(str(topic)) for pattern in compiled for topic in topics if topic)
 
 
 def _topics_of(source: Any) -> set[str]:

@@ -16,13 +16,13 @@ from tidegate.core.spec.base import (
     Location,
     Moment,
     Options,
-    SpecModel,
     is_true,
     normalise_location,
     refuse_truth,
 )
 from tidegate.core.spec.kafka import KafkaSource
 from tidegate.core.spec.schema import Schema, parse_columns
+from tidegate.core.spec.watermark import TimedSource
 
 CORRUPT_RECORD = "_corrupt_record"
 """The column that holds a malformed json or csv record as it was found."""
@@ -77,7 +77,7 @@ class Malformed(StrEnum):
     FAIL = "fail"
 
 
-class FilesSource(SpecModel):
+class FilesSource(TimedSource):
     """Files that land in a folder, each read once."""
 
     type: Literal["files"]
@@ -168,7 +168,7 @@ _TAKEN = frozenset(
 )
 
 
-class DeltaSource(SpecModel):
+class DeltaSource(TimedSource):
     """The rows that are added to a Delta table, as a stream."""
 
     type: Literal["delta"]
@@ -201,7 +201,7 @@ class DeltaSource(SpecModel):
             yield "change_data_feed reads changes, so skip_change_commits must go"
 
 
-class RateSource(SpecModel):
+class RateSource(TimedSource):
     """Made-up rows (timestamp, value), the same number each run; for trying things out."""
 
     type: Literal["rate"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -36,17 +38,45 @@ class PythonStep(SpecModel):
     ]
 
 
+class ChangeFormat(StrEnum):
+    """Who wrote change records, and so what they look like."""
+
+    DEBEZIUM = "debezium"
+    DELTA = "delta"
+
+
+class ChangesStep(SpecModel):
+    """Change records into the rows that they tell of, with `_deleted` and `_sequence`."""
+
+    changes: ChangeFormat = Field(
+        description="debezium: before, after and op; delta: a table's change data feed."
+    )
+    sequence: Annotated[str, StringConstraints(min_length=1)] | None = Field(
+        default=None,
+        description="For debezium: what orders changes, in SQL, such as source.lsn; ts_ms.",
+    )
+
+    @classmethod
+    def find_conflicts(cls, given: Mapping[str, Any]) -> Iterator[str]:
+        """Yield what is wrong between fields, looking at what was given."""
+        if given.get("changes") == ChangeFormat.DELTA and given.get("sequence"):
+            yield "sequence is only for changes debezium: those of a Delta table have versions"
+
+
 def _tell_step(value: Any) -> str | None:
     keys = value.keys() if isinstance(value, dict) else getattr(type(value), "model_fields", ())
-    return next((kind for kind in ("sql", "python") if kind in keys), None)
+    return next((kind for kind in ("sql", "python", "changes") if kind in keys), None)
 
 
 Step = Annotated[
-    Annotated[SqlStep, Tag("sql")] | Annotated[PythonStep, Tag("python")],
+    Annotated[SqlStep, Tag("sql")]
+    | Annotated[PythonStep, Tag("python")]
+    | Annotated[ChangesStep, Tag("changes")],
     Discriminator(
         _tell_step,
         custom_error_type="step",
-        custom_error_message="a step is {sql: SELECT …} or {python: module:function}",
+        custom_error_message="a step is {sql: SELECT …}, {python: module:function} or "
+        "{changes: debezium}",
     ),
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,7 @@ from tidegate.core.connection import ReadConnection, read_connection
 from tidegate.core.errors import ConnectionSpecError, SourceAwayError, SourceError
 from tidegate.core.spec.kafka import Decoding
 
+_URL = re.compile(r"https?://[^@/\s]+(/[^@\s]*)?")
 _ALLOWED = frozenset(
     {
         "url",
@@ -95,10 +97,24 @@ def _read_references(client: SchemaRegistryClient, schema: Any) -> dict[str, str
 
 def _open_client(name: str, options: Mapping[str, str]) -> SchemaRegistryClient:
     unknown = sorted(options.keys() - _ALLOWED)
-    if "url" not in options or unknown:
-        what = f"it has {', '.join(unknown)}" if unknown else "url is missing"
+    problems = [f"it has {', '.join(unknown)}"] if unknown else []
+    if "url" not in options:
+        problems.append("url is missing")
+    elif not _URL.fullmatch(options["url"]):
+        # What it is, is not told: it may hold a password.
+        problems.append(
+            "url must be http://… or https://…, without a user; that is basic.auth.user.info"
+        )
+    if problems:
         raise ConnectionSpecError(
-            f"The connection {name!r} cannot be used for a schema registry: {what}.",
+            f"The connection {name!r} cannot be used for a schema registry: {'; '.join(problems)}.",
             remedy=f"Allowed are {', '.join(sorted(_ALLOWED))}.",
         )
-    return SchemaRegistryClient(dict(options))
+    try:
+        return SchemaRegistryClient(dict(options))
+    except Exception as error:
+        raise ConnectionSpecError(
+            f"The connection {name!r} cannot be used for a schema registry: its client refuses it "
+            f"({type(error).__name__}).",
+            remedy="Correct its url, user or certificates.",
+        ) from None

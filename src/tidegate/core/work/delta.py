@@ -14,20 +14,20 @@ from tidegate.core.work.finding import Finding, mention_pending
 
 
 def find_new_versions(
-    source: DeltaSource, settings: Settings, progress: Progress, checkpoint: UPath
+    name: str, source: DeltaSource, settings: Settings, progress: Progress, checkpoint: UPath
 ) -> Finding:
     """Find the versions that wait."""
     log = DeltaLog(settings.locate(source.table))
     newest = log.require_version()
-    position = progress.sources[0].committed if progress.sources else None
+    position = progress.find_committed(name)
     if position is None:
         not_yet = _find_start_ahead(source, log, newest)
         if not_yet:
             return Finding(not_yet)
     else:
         _check_same_table(log, newest, position["reservoirId"])
-    target = DeltaTarget(newest, last_index=_find_last_index(source, log, newest))
-    if find_shortfall(target, progress, checkpoint) is None:
+    target = DeltaTarget(newest, name, last_index=_find_last_index(source, log, newest))
+    if position is not None and find_shortfall(target, progress, checkpoint) is None:
         return Finding(f"the table is read up to its newest version, {newest}")
     return Finding(f"the table is at version {newest}{mention_pending(progress)}", target)
 

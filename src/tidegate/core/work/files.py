@@ -13,20 +13,18 @@ from tidegate.core.spec.source import FilesSource
 from tidegate.core.target import FilesTarget
 from tidegate.core.work.finding import Finding, mention_pending
 
-_SOURCE = "0"
-
 
 def find_new_files(
-    source: FilesSource, settings: Settings, progress: Progress, checkpoint: UPath
+    name: str, source: FilesSource, settings: Settings, progress: Progress, checkpoint: UPath
 ) -> Finding:
     """Find the files that wait."""
     folder = settings.locate(source.path)
-    committed = progress.sources[0].committed if progress.sources else None
+    committed = progress.find_committed(name)
     landed = list_landing(folder, source, was_read=committed is not None)
     committed_offset = -1 if committed is None else committed["logOffset"]
     backlog = find_backlog(
         landed,
-        read_file_log(checkpoint, _SOURCE, up_to=committed_offset),
+        read_file_log(checkpoint, name, up_to=committed_offset),
         committed_offset=committed_offset,
         max_age_ms=int(source.max_file_age.total_seconds() * 1000),
     )
@@ -37,7 +35,7 @@ def find_new_files(
         return Finding(f"no new files among {len(landed):,}", warning=warning)
     return Finding(
         f"{len(backlog.paths):,} files to read{mention_pending(progress)}",
-        FilesTarget(backlog.paths, since=committed_offset),
+        FilesTarget(backlog.paths, name, since=committed_offset),
         warning,
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidegate.core.checkpoint.progress import Progress, State
-from tidegate.core.target import Target
+from tidegate.core.target import AllTargets, Target
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,37 @@ class Finding:
     warning: str | None = None
     source_ids: Mapping[str, str] = field(default_factory=dict)
     """By which the source is known again, such as topics' ids."""
+
+
+def combine_findings(findings: Mapping[str, Finding]) -> Finding:
+    """Make one finding of those of several sources."""
+    if len(findings) == 1:
+        return next(iter(findings.values()))
+    targets = tuple(
+        found.target
+        for found in findings.values()
+        if found.target and not isinstance(found.target, AllTargets)
+    )
+    warnings = [f"{name}: {found.warning}" for name, found in findings.items() if found.warning]
+    return Finding(
+        "; ".join(f"{name}: {found.reason}" for name, found in findings.items()),
+        AllTargets(targets) if targets else None,
+        "; ".join(warnings) or None,
+        {
+            f"{name}/{key}": value
+            for name, found in findings.items()
+            for key, value in found.source_ids.items()
+        },
+    )
+
+
+def pick_source_ids(known: Mapping[str, str], source: str) -> Mapping[str, str]:
+    """Pick the ids of one source out of those of all, as they were combined."""
+    prefix = f"{source}/"
+    own = {
+        key.removeprefix(prefix): value for key, value in known.items() if key.startswith(prefix)
+    }
+    return own or known
 
 
 def mention_pending(progress: Progress) -> str:

@@ -24,6 +24,7 @@ class KafkaWork:
     """A Kafka source as a run would find it."""
 
     pipeline: str
+    name: str
     source: KafkaSource
     connection: KafkaConnection
     progress: Progress
@@ -35,9 +36,7 @@ class KafkaWork:
         """Find the records that wait."""
         cluster = KafkaEnds(self.connection)
         ends = cluster.read(self.source)
-        committed: Offsets | None = (
-            self.progress.sources[0].committed if self.progress.sources else None
-        )
+        committed: Offsets | None = self.progress.find_committed(self.name)
         if committed is None:
             start, warning = self._find_start(cluster, ends), None
         else:
@@ -52,11 +51,12 @@ class KafkaWork:
         finding = Finding(
             f"{waiting:,} records wait in {ends.partitions} partitions"
             f"{mention_pending(self.progress)}",
-            KafkaTarget(ends.ends),
+            KafkaTarget(ends.ends, self.name),
             warning,
             ends.ids,
         )
-        if waiting == 0 and not self._must_take_position(committed):
+        # Records that expired are given up by a run that takes its position after them.
+        if waiting == 0 and not warning and not self._must_take_position(committed):
             reason = f"no new records in {ends.partitions} partitions"
             return Finding(reason, None, warning, ends.ids)
         too_few = self._find_too_few(waiting)
@@ -125,10 +125,11 @@ class KafkaWork:
             raise BlockedError(
                 f"The topics are not the ones that the checkpoint was reading: "
                 f"{'; '.join(problems)}.",
-                cause="A topic was deleted and created anew, or the connection leads to another "
-                "cluster; records would be left out without a word.",
-                remedy="Correct the connection. To read the new topic from its start, give the "
-                "pipeline a new name, and so a checkpoint of its own.",
+                cause="A topic was deleted and created anew or taken out of the spec, the connection "
+                "leads to another cluster, or isolation became read_committed while a transaction is "
+                "open; records would be left out without a word.",
+                remedy="Correct the spec or the connection. To read the new topic from its start, give "
+                "the pipeline a new name and a new table.",
             )
 
     def _find_other_ids(self, ends: TopicEnds) -> Iterator[str]:
@@ -167,7 +168,8 @@ class KafkaWork:
             return f"{fact} They are lost, and the run goes on after them, as was accepted."
         raise BlockedError(
             fact,
-            cause="The topic's retention is shorter than the time since that commit.",
+            cause="They were deleted, by the topic's retention (of time or size) or by hand; a topic "
+            "that the pipeline has not read yet counts from 0.",
             remedy="Either give them up and read on: "
             f"tidegate run {self.pipeline} --accept-data-loss, or in Airflow: airflow dags trigger "
             f"{self.pipeline} --conf '{{\"accept_data_loss\": true}}'. Or read all that is left "

@@ -8,6 +8,8 @@ topic from there on, and sends only the rows that it does not find.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
@@ -18,13 +20,13 @@ from tidegate.core.connection import KafkaConnection, read_connection
 from tidegate.core.ends.kafka import KafkaEnds
 from tidegate.core.errors import SinkError
 from tidegate.core.ledger import SinkRecord
-from tidegate.core.spec.sink import KafkaSink
-from tidegate.core.storage import read_json, write_json
+from tidegate.core.spec.sinks.kafka import KafkaSink
+from tidegate.spark.sinks.columns import require_columns
+from tidegate.spark.sinks.marker import BatchMarker
 
 BATCH_HEADER = "tidegate-batch"
 ROW_HEADER = "tidegate-row"
 
-_EARLIEST = -2
 _ROW_ID = "__tidegate_row"
 _HEADERS = "array<struct<key:string,value:binary>>"
 
@@ -37,7 +39,7 @@ class KafkaSend:
     def __init__(self, sink: KafkaSink, state: UPath) -> None:
         self.sink = sink
         self.name = sink.name
-        self._state = state
+        self._marker = BatchMarker(state, sink.name)
         self._connection = KafkaConnection.from_options(
             sink.connection, read_connection(sink.connection)
         )
@@ -45,14 +47,8 @@ class KafkaSend:
     def prepare(self, session: SparkSession, schema: StructType) -> None:  # noqa: ARG002
         """Check that the columns and the topic are there."""
         sink = self.sink
-        named = [sink.value, sink.key, sink.headers, sink.partition]
-        known = {name.lower() for name in schema.fieldNames()}
-        missing = [column for column in named if column and column.lower() not in known]
-        if missing:
-            raise SinkError(
-                f"The sink {sink.topic} takes {', '.join(missing)}, which its rows do not have.",
-                remedy=f"Choose out of {', '.join(schema.fieldNames())}.",
-            )
+        named = [sink.value, sink.key, sink.headers, sink.partition, *sink.columns]
+        require_columns(sink.topic, named, schema)
         KafkaEnds(self._connection).read_topic_ends(sink.topic)
 
     def read_schema(self, session: SparkSession) -> StructType | None:  # noqa: ARG002
@@ -61,24 +57,27 @@ class KafkaSend:
 
     def write(self, batch: DataFrame, batch_id: int, query_id: str) -> SinkRecord:
         """Send a batch; of one that was sent before, only what the topic does not hold."""
-        tag = f"{query_id}:{self.sink.name}:{batch_id}"
-        marker = self._state / f"{batch_id}.json"
-        started = read_json(marker) or {}
+        tag = self._marker.name(batch_id, query_id)
+        begun = self._marker.find(batch_id, query_id)
         records, held_count = self._shape(batch, tag), 0
-        if started.get("tag") == tag:
-            held = self._read_held(batch.sparkSession, tag, started["ends"])
+        if begun:
+            held = self._read_held(batch.sparkSession, tag, begun)
             held_count = held.count()
             records = records.join(held, _ROW_ID, "left_anti")
         else:
-            ends = KafkaEnds(self._connection).read_topic_ends(self.sink.topic)
-            write_json(marker, {"tag": tag, "ends": dict(ends)})
+            cluster, topic = KafkaEnds(self._connection), self.sink.topic
+            facts = {
+                "ends": dict(cluster.read_topic_ends(topic)),
+                "id": cluster.read_topic_id(topic),
+            }
+            self._marker.note(batch_id, query_id, **facts)
         records = records.persist()  # made once: to be counted, and to be sent
         try:
             count = records.count()
             self._send(records.drop(_ROW_ID))
         finally:
             records.unpersist()
-        (self._state / f"{batch_id - 1}.json").unlink(missing_ok=True)  # committed by now
+        self._marker.forget_before(batch_id)
         return SinkRecord(rows=held_count + count, version=None)
 
     def _send(self, records: DataFrame) -> None:
@@ -91,7 +90,7 @@ class KafkaSend:
         """Give every row the columns that Spark's Kafka sink sends, and an id of its own."""
         sink = self.sink
         taken = {column.lower() for column in (sink.headers, sink.partition) if column}
-        rest = [name for name in batch.columns if name.lower() not in taken]
+        rest = sink.columns or [name for name in batch.columns if name.lower() not in taken]
         value = F.col(sink.value) if sink.value else F.to_json(F.struct(*rest))
         partition = F.col(sink.partition).cast("int") if sink.partition else F.lit(None).cast("int")
         given = F.col(sink.headers).cast(_HEADERS) if sink.headers else F.lit(None).cast(_HEADERS)
@@ -109,14 +108,24 @@ class KafkaSend:
         none = F.array().cast(_HEADERS)
         return numbered.withColumn("headers", F.concat(F.coalesce("headers", none), added))
 
-    def _read_held(self, session: SparkSession, tag: str, ends: dict[str, int]) -> DataFrame:
+    def _read_held(self, session: SparkSession, tag: str, begun: Mapping[str, Any]) -> DataFrame:
         """Read which rows of a batch the topic holds already."""
-        now = KafkaEnds(self._connection).read_topic_ends(self.sink.topic)
-        topic = self.sink.topic
+        topic, cluster = self.sink.topic, KafkaEnds(self._connection)
+        if begun.get("id") != cluster.read_topic_id(topic):
+            raise SinkError(
+                f"The topic {topic} is not the one that the batch was begun in: it was deleted and "
+                "created anew.",
+                cause="What of the batch had been sent is gone with the old one.",
+                remedy=f"To send the whole batch to the new one, delete {self._marker.folder}; then "
+                "run again.",
+            )
+        now, first = cluster.read_topic_ends(topic), cluster.read_topic_beginnings(topic)
+        # What expired since then is not there to be read.
+        begin = {n: max(begun["ends"].get(n, 0), first[n]) for n in now}
         options = {f"kafka.{key}": value for key, value in self._connection.to_java().items()}
         options |= {
             "assign": json.dumps({topic: list(map(int, now))}),
-            "startingOffsets": json.dumps({topic: {n: ends.get(n, _EARLIEST) for n in now}}),
+            "startingOffsets": json.dumps({topic: begin}),
             "endingOffsets": json.dumps({topic: dict(now)}),
             "includeHeaders": "true",
         }

@@ -9,13 +9,29 @@ from pyspark.sql.types import StructType
 
 from tidegate.core.ledger import SinkRecord
 from tidegate.core.settings import Settings
-from tidegate.core.spec.sink import DeltaSink, KafkaSink, Sink
-from tidegate.spark.sinks.delta import DeltaAppend
+from tidegate.core.spec.sinks.delta import DeltaMode, DeltaSink
+from tidegate.core.spec.sinks.files import FilesSink
+from tidegate.core.spec.sinks.jdbc import JdbcSink
+from tidegate.core.spec.sinks.kafka import KafkaSink
+from tidegate.core.spec.sinks.python import PythonSink
+from tidegate.core.spec.sinks.sink import Sink
+from tidegate.core.spec.sinks.spark import SparkSink
+from tidegate.spark.sinks.delta import (
+    DeltaAppend,
+    DeltaHistory,
+    DeltaOverwrite,
+    DeltaRoutes,
+    DeltaUpsert,
+)
+from tidegate.spark.sinks.files import FilesWriter
+from tidegate.spark.sinks.jdbc.writer import JdbcWriter
 from tidegate.spark.sinks.kafka import KafkaSend
+from tidegate.spark.sinks.python import PythonWriter
+from tidegate.spark.sinks.spark import SparkWriter
 
 
 class SinkWriter(Protocol):
-    """A sink that takes each batch exactly once."""
+    """A sink that takes each batch exactly once, or says that it cannot."""
 
     name: str
     is_observed: bool
@@ -28,13 +44,35 @@ class SinkWriter(Protocol):
         """Read the columns that the sink has; None where it has none of its own."""
 
     def write(self, batch: DataFrame, batch_id: int, query_id: str) -> SinkRecord:
-        """Write a batch, unless the sink has it already."""
+        """Write a batch's rows, already chosen, unless the sink has them; leave out columns."""
 
 
 def open_sink(sink: Sink, settings: Settings, pipeline: str, *, evolves: bool) -> SinkWriter:
     """Open the sink that a spec describes."""
     match sink:
         case DeltaSink():
-            return DeltaAppend(sink, settings, evolves=evolves)
+            return _open_delta(sink, settings, evolves=evolves)
         case KafkaSink():
             return KafkaSend(sink, settings.sink_state_of(pipeline, sink.name))
+        case JdbcSink():
+            return JdbcWriter(sink)
+        case FilesSink():
+            return FilesWriter(sink, settings)
+        case PythonSink():
+            return PythonWriter(sink, settings, pipeline)
+        case SparkSink():
+            return SparkWriter(sink)
+
+
+def _open_delta(sink: DeltaSink, settings: Settings, *, evolves: bool) -> SinkWriter:
+    if sink.route_by:
+        return DeltaRoutes(sink, settings, evolves=evolves)
+    match sink.mode:
+        case DeltaMode.APPEND:
+            return DeltaAppend(sink, settings, evolves=evolves)
+        case DeltaMode.UPSERT:
+            return DeltaUpsert(sink, settings, evolves=evolves)
+        case DeltaMode.SCD2:
+            return DeltaHistory(sink, settings, evolves=evolves)
+        case DeltaMode.OVERWRITE:
+            return DeltaOverwrite(sink, settings, evolves=evolves)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from functools import reduce
-from operator import and_
+from operator import and_, or_
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -46,8 +47,20 @@ def decode_avro(records: DataFrame, schemas: AvroSchemas) -> Decoded:
     # Spark gives nulls for all fields of a value that does not parse.
     required = [field["name"] for field in schemas.fields if not _may_be_null(field["type"])]
     nulls = [F.col(PARSED).getField(name).isNull() for name in (required[:1] or names)]
-    misfit = F.when(reduce(and_, nulls), MISFIT)
+    misfit = F.when(reduce(and_, nulls) & ~_is_all_null(schemas), MISFIT)
     return Decoded(frame, columns, misfit if reason is None else F.coalesce(reason, misfit))
+
+
+def _is_all_null(schemas: AvroSchemas) -> Column:
+    """Whether a value says of each of its fields that it is null, in a byte each."""
+    value = F.hex("value")
+    if not schemas.writers:
+        return value.rlike(f"^(0[02]){{{len(schemas.fields)}}}$")
+    frames = (
+        f"^00{number:08X}(0[02]){{{len(json.loads(text)['fields'])}}}$"
+        for number, text in schemas.writers.items()
+    )
+    return reduce(or_, (value.rlike(frame) for frame in frames))
 
 
 def _from_avro(payload: Column, writer: str, reader: str) -> Column:

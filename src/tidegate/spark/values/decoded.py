@@ -11,6 +11,7 @@ PARSED = "__tidegate_parsed"
 """The column of what a value was parsed to."""
 
 MISFIT = "the value does not fit the schema"
+NO_TEXT = "the value is not UTF-8 text"
 
 
 @dataclass(frozen=True)

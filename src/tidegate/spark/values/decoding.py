@@ -12,12 +12,12 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from tidegate.core.errors import SourceError
-from tidegate.core.spec.kafka import Decoding, OnMalformed, ValueFormat
+from tidegate.core.spec.kafka import Decoding, KafkaSource, OnMalformed, ValueFormat
 from tidegate.core.values.avro import AvroSchemas
 from tidegate.core.values.protobuf import ProtobufSchemas
 from tidegate.core.values.schemas import Schemas
 from tidegate.spark.values.avro import decode_avro
-from tidegate.spark.values.decoded import Decoded, fail_where
+from tidegate.spark.values.decoded import NO_TEXT, Decoded, fail_where
 from tidegate.spark.values.protobuf import decode_protobuf
 from tidegate.spark.values.text import decode_text
 
@@ -26,17 +26,21 @@ _RECORD = ("topic", "partition", "offset", "timestamp", "key", "value")
 
 
 def decode(
-    records: DataFrame, decoding: Decoding, beside: list[Column], schemas: Schemas | None = None
+    records: DataFrame,
+    source: KafkaSource,
+    beside: list[Column],
+    schemas: Schemas | None = None,
 ) -> DataFrame:
     """Turn records into columns, beside others that are taken as they are."""
-    match decoding.format:
-        case ValueFormat.BINARY:
-            return records.select("value", *beside)
-        case ValueFormat.STRING:
-            return records.select(F.col("value").cast("string").alias("value"), *beside)
+    decoding = source.value
     decoded = _parse(records, decoding, schemas)
+    if not source.may_be_malformed:
+        return records.select(*decoded.columns, *beside)
     # A record without a value is a tombstone: a row of nulls, which its key gives a meaning.
     reason = F.when(F.col("value").isNotNull(), decoded.reason)
+    if source.key == "string":
+        is_text = F.is_valid_utf8(F.col("key").cast("string"))
+        reason = F.when(~is_text, "the key is not UTF-8 text").otherwise(reason)
     if decoding.on_malformed is OnMalformed.FAIL:
         sound = fail_where(decoded.records, reason.isNotNull(), reason)
         return _refuse_twins(sound.select(*decoded.columns, *beside))
@@ -46,6 +50,13 @@ def decode(
 
 
 def _parse(records: DataFrame, decoding: Decoding, schemas: Schemas | None) -> Decoded:
+    match decoding.format:
+        case ValueFormat.BINARY:
+            return Decoded(records, [F.col("value")], F.lit(None).cast("string"))
+        case ValueFormat.STRING:
+            text = F.col("value").cast("string")
+            is_text = F.is_valid_utf8(text)
+            return Decoded(records, [text.alias("value")], F.when(~is_text, NO_TEXT))
     match schemas:
         case AvroSchemas():
             return decode_avro(records, schemas)

@@ -22,6 +22,7 @@ _WRAPPED = ("Bool", "Bytes", "Double", "Float", "Int32", "Int64", "String", "UIn
 WRAPPERS = frozenset(f"google.protobuf.{name}Value" for name in _WRAPPED)
 
 _FRAME = 5  # bytes before a message that names its schema
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799  # of the years 1 to 9999
 _CONTINUES = 0x80  # the bit of a byte after which a number goes on
 
 Reader = Callable[[Any], Any]
@@ -109,6 +110,12 @@ def _read_number(value: bytes, at: int) -> tuple[int, int]:
     return (number >> 1) ^ -(number & 1), at + 1
 
 
+def _read_timestamp(found: Any) -> int:
+    if not _FIRST_SECOND <= found.seconds <= _LAST_SECOND:
+        raise ValueError(found.seconds)
+    return int(found.seconds * 1_000_000 + found.nanos // 1000)
+
+
 def _read_message(message: Descriptor) -> Reader:
     readers = {field.name: _read_field(field) for field in message.fields}
     # Fields that can be told to be absent are null then; others have their default.
@@ -143,7 +150,7 @@ def _read_one(field: Any) -> Reader:
         return lambda found: found
     name = field.message_type.full_name
     if name == TIMESTAMP:
-        return lambda found: found.seconds * 1_000_000 + found.nanos // 1000
+        return _read_timestamp
     if name in JSON_TYPES:
         return lambda found: MessageToJson(found, indent=None)
     if name in WRAPPERS:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, StructType
 
 from tidegate.core.spec.kafka import RESCUED, Decoding, OnUnknown, ValueFormat
 from tidegate.core.spec.schema import parse_columns
-from tidegate.spark.values.decoded import MISFIT, PARSED, Decoded, fail_where
+from tidegate.spark.values.decoded import MISFIT, NO_TEXT, PARSED, Decoded, fail_where
 
 _FIELDS = "__tidegate_fields"
 _CORRUPT = "__tidegate_corrupt"
+_CASE_SENSITIVE = "spark.sql.caseSensitive"
+_COLUMN_NAME = re.compile(r"[^ ,;{}()\n\t=]+")  # what Delta takes
 
 
 def decode_text(records: DataFrame, decoding: Decoding) -> Decoded:
@@ -28,30 +33,66 @@ def decode_text(records: DataFrame, decoding: Decoding) -> Decoded:
         parsed = parsed.withColumn(_FIELDS, F.from_json(text, "map<string,variant>"))
         unknown = _list_unknown(names)
         if policy is OnUnknown.FAIL:
+            # What does not parse at all is told in its own words.
             parsed = fail_where(parsed, F.size(unknown) > 0, _name_fields(unknown))
         else:
             columns.append(F.when(F.size(unknown) > 0, F.to_json(unknown)).alias(RESCUED))
     reason = (
-        F.when(~F.is_valid_utf8(text), "the value is not UTF-8 text")
+        F.when(~F.is_valid_utf8(text), NO_TEXT)
         .when(F.col(PARSED).isNull(), "the value is empty")
         .when(F.col(PARSED).getField(_CORRUPT).isNotNull(), MISFIT)
     )
+    if decoding.format is ValueFormat.JSON:
+        # Spark's parser stops after the first document, whatever follows it.
+        documents = F.json_array_length(F.concat(F.lit("["), text, F.lit("]")))
+        reason = reason.when(~documents.eqNullSafe(1), "the value is not one JSON document")
+    if policy is not OnUnknown.DROP:
+        reason = reason.when(F.col(_FIELDS).isNull(), "its unknown fields cannot be told apart")
     return Decoded(parsed, columns, reason)
 
 
 def add_unknown_columns(rows: DataFrame, known: StructType | None) -> DataFrame:
     """Give each field that was rescued a column, typed as the table has it or as it looks."""
     rescued = rows.where(F.col(RESCUED).isNotNull()).select(RESCUED)
-    found = rows.sparkSession.read.json(rescued.rdd.map(lambda row: row[0])).schema
-    if not found.fields:
+    found = _infer(rescued)
+    types = {field.name.lower(): field.dataType for field in known.fields} if known else {}
+    taken = Counter(field.name.lower() for field in found.fields)
+    taken.update(name.lower() for name in rows.columns)
+    # What cannot be a column of a table stays where it is: among the rescued fields.
+    fields = [
+        field
+        for field in found.fields
+        if taken[field.name.lower()] == 1 and _can_be_column(field.name, field.dataType)
+    ]
+    if not fields:
         return rows
-    types = {field.name: field.dataType for field in known.fields} if known else {}
-    taken = {name.lower() for name in rows.columns}
-    fields = [field for field in found.fields if field.name.lower() not in taken]
     for field in fields:
-        field.dataType = types.get(field.name, field.dataType)
+        field.dataType = types.get(field.name.lower(), field.dataType)
     parsed = F.from_json(F.col(RESCUED), StructType(fields))
     return rows.withColumns({field.name: parsed.getField(field.name) for field in fields})
+
+
+def _infer(rescued: DataFrame) -> StructType:
+    conf = rescued.sparkSession.conf
+    conf.set(_CASE_SENSITIVE, "true")  # JSON's names are, and two that differ by case may be there
+    try:
+        return rescued.sparkSession.read.json(rescued.rdd.map(lambda row: row[0])).schema
+    finally:
+        conf.unset(_CASE_SENSITIVE)
+
+
+def _can_be_column(name: str, kind: DataType) -> bool:
+    if not _COLUMN_NAME.fullmatch(name):
+        return False
+    match kind:
+        case ArrayType():
+            return _can_be_column(name, kind.elementType)
+        case StructType():
+            names = [field.name.lower() for field in kind.fields]
+            has_twins = len(set(names)) < len(names)
+            inner = (_can_be_column(field.name, field.dataType) for field in kind.fields)
+            return not has_twins and all(inner)
+    return True
 
 
 def _list_unknown(names: tuple[str, ...]) -> Column:

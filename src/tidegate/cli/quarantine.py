@@ -1,0 +1,119 @@
+"""`tidegate quarantine`: what was put aside, and why."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tidegate.core.quarantine import Choice, Tally, read_quarantine, tally_quarantine
+from tidegate.core.settings import Settings
+from tidegate.core.spec.loader import choose_pipelines
+
+app = typer.Typer(help="Look at what was put aside.", no_args_is_help=True)
+
+_Name = Annotated[str, typer.Argument(help="The pipeline.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command("list")
+def list_all(
+    name: Annotated[
+        str | None, typer.Argument(help="The pipeline; all where none is named.")
+    ] = None,
+    *,
+    as_json: _Json = False,
+) -> None:
+    """Count what was put aside, by pipeline and rule."""
+    settings = Settings.from_environment()
+    tallies = [
+        tally
+        for pipeline in choose_pipelines(settings.pipelines, name)
+        for tally in tally_quarantine(pipeline, settings)
+    ]
+    if as_json:
+        print(json.dumps([asdict(tally) for tally in tallies], indent=2, default=_spell))
+    elif tallies:
+        Console().print(_render_tallies(tallies))
+    else:
+        print("Nothing was put aside.")
+
+
+@app.command("show")
+def show(
+    name: _Name,
+    rule: Annotated[str | None, typer.Option(help="Only what this rule put aside.")] = None,
+    run: Annotated[str | None, typer.Option(help="Only what this run put aside.")] = None,
+    since: Annotated[
+        datetime | None, typer.Option(help="Only what was put aside since, UTC.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="So many at the most.")] = 20,
+    *,
+    as_json: _Json = False,
+) -> None:
+    """Show what a pipeline put aside, with place and reason."""
+    settings = Settings.from_environment()
+    (pipeline,) = choose_pipelines(settings.pipelines, name)
+    choice = Choice(rule, run, since.replace(tzinfo=UTC) if since else None)
+    rows = list(read_quarantine(pipeline, settings, choice, limit))
+    if as_json:
+        print(json.dumps(rows, indent=2, default=_spell))
+    elif rows:
+        Console().print(_render_rows(rows))
+    else:
+        print("Nothing of the kind was put aside.")
+
+
+def _render_tallies(tallies: Iterable[Tally]) -> Table:
+    table = Table()
+    for heading in ("pipeline", "rule", "sink"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("rows", "runs"):
+        table.add_column(heading, justify="right")
+    for heading in ("first", "last"):
+        table.add_column(heading)
+    for tally in tallies:
+        table.add_row(
+            tally.pipeline,
+            tally.rule,
+            tally.sink or "",
+            f"{tally.rows:,}",
+            f"{tally.runs:,}",
+            f"{tally.first:%Y-%m-%d %H:%M:%S}",
+            f"{tally.last:%Y-%m-%d %H:%M:%S}",
+        )
+    return table
+
+
+def _render_rows(rows: Iterable[dict[str, Any]]) -> Table:
+    table = Table(show_lines=True)
+    table.add_column("rule", no_wrap=True)
+    for heading in ("place", "reason", "what"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        cells = (_tell_place(row), row["reason"], _tell_content(row))
+        table.add_row(row["rule"], *map(Text, cells))
+    return table
+
+
+def _tell_place(row: dict[str, Any]) -> str:
+    if row["topic"] is not None:
+        return f"{row['topic']}-{row['partition']} at {row['offset']:,}"
+    return row["file"] or f"batch {row['batch_id']}"
+
+
+def _tell_content(row: dict[str, Any]) -> str:
+    return row["row"] or (row["value"] or b"").decode(errors="backslashreplace")
+
+
+def _spell(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value.decode(errors="backslashreplace") if isinstance(value, bytes) else str(value)

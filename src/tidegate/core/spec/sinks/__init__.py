@@ -1,0 +1,1 @@
+"""Where a pipeline writes to: one module for each kind of sink."""

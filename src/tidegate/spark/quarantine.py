@@ -1,0 +1,84 @@
+"""The table of what was put aside: values that did not parse, rows that broke a rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from tidegate.core.settings import Settings
+from tidegate.core.spec.pipeline import Pipeline
+from tidegate.spark.gate import FAILED, Gate
+from tidegate.spark.sinks.delta import DeltaAppend
+from tidegate.spark.values.decoding import MALFORMED
+
+_PLACE = {
+    "topic": ("_topic", "string"),
+    "partition": ("_partition", "int"),
+    "offset": ("_offset", "long"),
+    "timestamp": ("_timestamp", "timestamp"),
+    "file": ("_file", "string"),
+}
+_RAW = {"key": "binary", "value": "binary"}
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """Where a pipeline keeps what it puts aside, in one commit for each batch."""
+
+    run_id: str
+    table: DeltaAppend
+
+    @classmethod
+    def of(cls, pipeline: Pipeline, settings: Settings, run_id: str) -> Quarantine:
+        """Open the quarantine of a pipeline."""
+        return cls(run_id, DeltaAppend(pipeline.quarantine_sink, settings, evolves=True))
+
+    def write(self, parts: list[DataFrame], batch_id: int, query_id: str) -> int | None:
+        """Write what was put aside in a batch; say how many rows it was."""
+        whole = reduce(DataFrame.unionByName, parts)
+        labelled = whole.withColumns(
+            {
+                "run_id": F.lit(self.run_id),
+                "batch_id": F.lit(batch_id).cast("long"),
+                "quarantined_at": F.current_timestamp(),
+            }
+        )
+        return self.table.write(labelled, batch_id, query_id).rows
+
+
+def shape_malformed(malformed: DataFrame) -> DataFrame:
+    """Shape values that did not parse: their bytes, place and reason."""
+    record = malformed.select(f"{MALFORMED}.*")
+    return record.select(
+        F.lit("malformed").alias("rule"),
+        F.col("reason"),
+        _null("sink", "string"),
+        *(_take(record, name, name, kind) for name, (_, kind) in _PLACE.items()),
+        *(_take(record, name, name, kind) for name, kind in _RAW.items()),
+        _null("row", "string"),
+    )
+
+
+def shape_failed(gate: Gate, marked: DataFrame) -> DataFrame:
+    """Shape rows that broke a rule: all of the row as JSON, and where it came from."""
+    rows = gate.put_aside(marked)
+    row = F.to_json(F.struct(*rows.drop(FAILED).columns))
+    return rows.select(
+        F.element_at(FAILED, 1).alias("rule"),
+        gate.explain().alias("reason"),
+        F.lit(gate.sink).cast("string").alias("sink"),
+        *(_take(rows, column, name, kind) for name, (column, kind) in _PLACE.items()),
+        *(_null(name, kind) for name, kind in _RAW.items()),
+        row.alias("row"),
+    )
+
+
+def _take(rows: DataFrame, column: str, name: str, kind: str) -> Column:
+    return F.col(column).cast(kind).alias(name) if column in rows.columns else _null(name, kind)
+
+
+def _null(name: str, kind: str) -> Column:
+    return F.lit(None).cast(kind).alias(name)

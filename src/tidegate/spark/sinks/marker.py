@@ -1,0 +1,38 @@
+"""A note that a batch was begun, for sinks that cannot tell it themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from upath import UPath
+
+from tidegate.core.storage import read_json, write_json
+
+
+@dataclass(frozen=True)
+class BatchMarker:
+    """The notes of one sink: the batch at hand, and the one before it."""
+
+    folder: UPath
+    sink: str
+
+    def name(self, batch_id: int, query_id: str) -> str:
+        """Name a batch so that no other has the name."""
+        return f"{query_id}:{self.sink}:{batch_id}"
+
+    def find(self, batch_id: int, query_id: str) -> dict[str, Any] | None:
+        """Find what was noted when a batch was begun; None where it never was."""
+        found = read_json(self._file(batch_id)) or {}
+        return found if found.get("tag") == self.name(batch_id, query_id) else None
+
+    def note(self, batch_id: int, query_id: str, **facts: Any) -> None:
+        """Note that a batch is begun."""
+        write_json(self._file(batch_id), {"tag": self.name(batch_id, query_id), **facts})
+
+    def forget_before(self, batch_id: int) -> None:
+        """Forget the batch before one: it is committed by now."""
+        self._file(batch_id - 1).unlink(missing_ok=True)
+
+    def _file(self, batch_id: int) -> UPath:
+        return self.folder / f"{batch_id}.json"
