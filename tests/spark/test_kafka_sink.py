@@ -108,9 +108,9 @@ def test_rows_of_the_same_content_are_all_sent(runs, sending, land, kafka, topic
     assert len({tell_headers(record)["tidegate-row"] for record in records}) == 5
 
 
-def test_a_replay_sends_only_what_the_topic_lacks(
-    runs, sending, land, kafka, topic, settings, monkeypatch
-):
+@pytest.fixture
+def half_sent(runs, sending, land, settings, monkeypatch):
+    """A batch of which a part was sent before the machine went away; and how to go on."""
     from tidegate.spark.sinks.kafka import KafkaSend
 
     land("a.json", *[{"id": n % 7, "name": "x"} for n in range(20)])
@@ -126,12 +126,23 @@ def test_a_replay_sends_only_what_the_topic_lacks(
         patch.setattr(KafkaSend, "_send", send_a_part_then_die)
         with pytest.raises(SinkError):
             run_pipeline(pipeline, settings, plan.run_id)
+
+    def go_on():
+        run_pipeline(pipeline, settings, plan.run_id)
+        assert runs.judge(pipeline, plan).verdict is Verdict.REACHED
+        return runs.ledger(pipeline).read_run(plan.run_id)
+
+    return go_on
+
+
+def count_ids(kafka, topic):
+    return Counter(json.loads(record.value())["id"] for record in kafka.read(topic))
+
+
+def test_a_replay_sends_only_what_the_topic_lacks(half_sent, kafka, topic, settings):
     assert sum(kafka.read_ends(topic).values()) == 8
-    run_pipeline(pipeline, settings, plan.run_id)
-    assert runs.judge(pipeline, plan).verdict is Verdict.REACHED
-    sent = Counter(json.loads(record.value())["id"] for record in read_all(kafka, topic))
-    assert sent == Counter(n % 7 for n in range(20))
-    assert runs.ledger(pipeline).read_run(plan.run_id).summary.output_rows == 20
+    assert half_sent().summary.output_rows == 20
+    assert count_ids(kafka, topic) == Counter(n % 7 for n in range(20))
     markers = list((Path(settings.state) / "p/sinks/main").iterdir())
     assert len(markers) == 1
 
@@ -173,32 +184,11 @@ def test_a_topic_or_a_column_that_is_not_there_is_told_before_anything_is_sent(
         runs.run(sending(topic="nowhere"))
 
 
-@pytest.fixture
-def half_sent(runs, sending, land, settings, monkeypatch):
-    """A batch of which a part was sent before the machine went away; and how to go on."""
-    from tidegate.spark.sinks.kafka import KafkaSend
-
-    land("a.json", *[{"id": n, "name": "x"} for n in range(20)])
-    pipeline = sending()
-    plan = runs.plan(pipeline)
-    send = KafkaSend._send
-
-    def send_a_part_then_die(self, records):
-        send(self, records.limit(8))
-        raise SinkError("The machine went away.")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(KafkaSend, "_send", send_a_part_then_die)
-        with pytest.raises(SinkError):
-            run_pipeline(pipeline, settings, plan.run_id)
-    return lambda: run_pipeline(pipeline, settings, plan.run_id)
-
-
 def test_a_batch_is_sent_to_its_end_though_the_topic_has_expired(half_sent, kafka, topic):
     for number, end in kafka.read_ends(topic).items():
         kafka.expire(topic, before=end, partition=number)
     half_sent()
-    assert len({record.value() for record in kafka.read(topic)}) == 20
+    assert count_ids(kafka, topic) == Counter(n % 7 for n in range(20))
 
 
 def test_a_topic_created_anew_in_the_middle_of_a_batch_is_told(half_sent, kafka, topic):

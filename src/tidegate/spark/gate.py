@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from tidegate.core.errors import ExpectationError, TransformError
 from tidegate.core.spec.expectation import Expectation, OnFail
+from tidegate.spark.columns import quote, refer, spell_content
 from tidegate.spark.sources import first_line
 
 FAILED = "__tidegate_failed"
@@ -123,8 +124,8 @@ def _fails(rule: Expectation, rows: DataFrame) -> Column:
     if not rule.unique:
         return ~F.coalesce(F.expr(_spell(rule)), F.lit(False))
     # Ordered by content, so that a replay in another order lets the same row go on.
-    content = F.to_json(F.struct(*map(F.col, rows.columns)))
-    number = F.row_number().over(Window.partitionBy(*rule.unique).orderBy(content))
+    by = Window.partitionBy(*refer(rule.unique)).orderBy(spell_content(rows.columns))
+    number = F.row_number().over(by)
     return (number > 1) & F.expr(_spell(rule))
 
 
@@ -132,7 +133,8 @@ def _spell(rule: Expectation) -> str:
     """Spell a rule as a condition; of unique, the part that one row can tell."""
     if rule.check:
         return f"({rule.check})"
-    return " AND ".join(f"`{column}` IS NOT NULL" for column in rule.not_null or rule.unique or ())
+    columns = rule.not_null or rule.unique or ()
+    return " AND ".join(f"{quote(column)} IS NOT NULL" for column in columns)
 
 
 def _describe(rule: Expectation) -> str:

@@ -11,7 +11,8 @@ from tidegate.core.filesink import find_newest_batch
 from tidegate.core.ledger import SinkRecord
 from tidegate.core.settings import Settings
 from tidegate.core.spec.sinks.files import FilesSink, WrittenFormat
-from tidegate.spark.sinks.columns import choose_columns, require_columns
+from tidegate.spark.columns import choose_columns
+from tidegate.spark.sinks.columns import require_columns
 
 _PACKAGE = "org.apache.spark.sql.execution"
 _FORMATS = {

@@ -12,7 +12,8 @@ from tidegate.core.function import load_function
 from tidegate.core.ledger import SinkRecord
 from tidegate.core.settings import Settings
 from tidegate.core.spec.sinks.python import PythonSink
-from tidegate.spark.sinks.columns import choose_columns, require_columns
+from tidegate.spark.columns import choose_columns
+from tidegate.spark.sinks.columns import require_columns
 from tidegate.spark.sinks.marker import BatchMarker
 from tidegate.spark.sources import first_line
 

@@ -9,7 +9,8 @@ from pyspark.sql.types import StructType
 from tidegate.core.errors import SinkError
 from tidegate.core.ledger import SinkRecord
 from tidegate.core.spec.sinks.spark import SparkSink
-from tidegate.spark.sinks.columns import choose_columns, require_columns
+from tidegate.spark.columns import choose_columns
+from tidegate.spark.sinks.columns import require_columns
 from tidegate.spark.sources import first_line
 
 

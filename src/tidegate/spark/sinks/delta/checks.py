@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from tidegate.core.errors import SinkError
 from tidegate.core.spec.sinks.delta import DeltaSink
-from tidegate.spark.sinks.delta.columns import is_comparable, list_absent, pick_fields
+from tidegate.spark.columns import is_comparable, list_absent, pick_fields
 from tidegate.spark.sources import first_line
 
 _LAYOUT = frozenset({"partition_by", "cluster_by"})

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from tidegate.core.errors import SinkError
 from tidegate.core.settings import Settings
 from tidegate.core.spec.sinks.delta import DeltaSink
-from tidegate.spark.sinks.delta.columns import list_absent, pick_fields, refer, spell_content
+from tidegate.spark.columns import list_absent, pick_fields, refer, spell_content
 from tidegate.spark.sinks.delta.keyed import (
     CHANGED,
     DELETED,

@@ -13,9 +13,9 @@ from tidegate.core.errors import SinkError
 from tidegate.core.ledger import SinkRecord
 from tidegate.core.settings import Settings
 from tidegate.core.spec.sinks.delta import DeltaSink
+from tidegate.spark.columns import list_absent, pick_fields, quote
 from tidegate.spark.sinks.delta.append import DeltaAppend
 from tidegate.spark.sinks.delta.checks import find_lacking, raise_all
-from tidegate.spark.sinks.delta.columns import list_absent, pick_fields, quote
 
 _VALUE = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _MOST_VALUES = 100

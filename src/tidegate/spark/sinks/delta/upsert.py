@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructType
 
 from tidegate.core.errors import SinkError
-from tidegate.spark.sinks.delta.columns import list_absent, quote
+from tidegate.spark.columns import list_absent, quote
 from tidegate.spark.sinks.delta.keyed import (
     CHANGED,
     DELETED,

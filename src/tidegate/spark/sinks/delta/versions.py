@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
-from tidegate.spark.sinks.delta.columns import quote, refer
+from tidegate.spark.columns import quote, refer
 from tidegate.spark.sinks.delta.keyed import DELETED, OWN
 
 SINCE = f"{OWN}since"

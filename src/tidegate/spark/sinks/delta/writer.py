@@ -16,8 +16,8 @@ from tidegate.core.errors import SinkError
 from tidegate.core.ledger import SinkRecord
 from tidegate.core.settings import Settings
 from tidegate.core.spec.sinks.delta import DeltaSink
+from tidegate.spark.columns import pick_fields, refer
 from tidegate.spark.sinks.delta.checks import find_lacking, find_unknown, raise_all
-from tidegate.spark.sinks.delta.columns import pick_fields, refer
 from tidegate.spark.sinks.delta.transaction import Transaction
 from tidegate.spark.sources import first_line
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
@@ -32,6 +32,11 @@ def pick_fields(schema: StructType, names: Iterable[str]) -> StructType:
     """Pick the fields of a schema that have one of some names."""
     wanted = {name.lower() for name in names}
     return StructType([field for field in schema.fields if field.name.lower() in wanted])
+
+
+def choose_columns(rows: DataFrame, names: tuple[str, ...]) -> DataFrame:
+    """Keep the columns of some names; all where none is named."""
+    return rows.select(*refer(names)) if names else rows
 
 
 def spell_content(names: Iterable[str]) -> Column:
