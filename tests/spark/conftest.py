@@ -17,6 +17,15 @@ from tidegate.core.submission import prepare_submission
 from tidegate.spark.runner import run_pipeline
 
 ROOT = Path(__file__).resolve().parents[2]
+# Hundreds of queries in one JVM: room for them, and nothing kept of those that are over.
+_LASTING = {
+    "spark.driver.memory": "3g",
+    "spark.ui.enabled": "false",
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "100",
+    "spark.sql.ui.retainedExecutions": "10",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -38,7 +47,7 @@ def spark() -> Iterator[SparkSession]:
     submission = prepare_submission(pipeline, Settings.from_environment(ROOT, {}), "any")
     os.environ["PYSPARK_PYTHON"] = submission.environment["PYSPARK_PYTHON"]
     builder = SparkSession.builder.master("local[2]").config(map=submission.conf)
-    session = builder.config("spark.ui.enabled", "false").getOrCreate()
+    session = builder.config(map=_LASTING).getOrCreate()
     yield session
     session.stop()
 

@@ -1,8 +1,11 @@
 """Queries that remember: watermarks, windows, output modes, and what the ledger says of them."""
 
 import json
+import os
+import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from itertools import count
 
 import pytest
 
@@ -36,6 +39,7 @@ def land(settings):
     """Land a file of words, each with the minutes after noon that it was said at."""
     folder = settings.locate("landing")
     folder.mkdir(parents=True)
+    ages = count(int(time.time()) - 1000)
 
     def write(name, *said):
         lines = (
@@ -43,6 +47,8 @@ def land(settings):
             for word, minutes in said
         )
         (folder / name).write_text("\n".join(lines))
+        # Spark reads older files first, and of the same millisecond whichever it likes.
+        os.utime(folder / name, times=(next(ages),) * 2)
 
     return write
 

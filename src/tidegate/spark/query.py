@@ -10,7 +10,6 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from tidegate.core.checkpoint.log import read_batch_offsets, read_initial_offsets
 from tidegate.core.settings import Settings
-from tidegate.core.spec.kafka import KafkaSource, OnUnknown
 from tidegate.core.spec.pipeline import OutputMode, Pipeline
 from tidegate.core.spec.sinks.sink import Sink
 from tidegate.spark.batch import BatchWriter, Outlet, add_batch
@@ -62,7 +61,7 @@ class Query:
             )
 
         def finish(rows: DataFrame) -> DataFrame:
-            if self._evolves:
+            if self.pipeline.adds_unknown_fields:
                 rows = add_unknown_columns(rows, writer.outlets[0].writer.read_schema(session))
             return self._transform(rows, context)
 
@@ -103,7 +102,7 @@ class Query:
     def _open_outlet(self, sink: Sink, session: SparkSession, rows: DataFrame) -> Outlet:
         gate = Gate(sink.rules, sink.name)
         gate.check(rows, sink.where)
-        writer = open_sink(sink, self.settings, self.pipeline.name, evolves=self._evolves)
+        writer = open_sink(sink, self.settings, self.pipeline.name, evolves=self.pipeline.evolves)
         writer.prepare(session, rows.schema)
         return Outlet(writer, gate, sink.where)
 
@@ -122,11 +121,6 @@ class Query:
         reader = KafkaReader(source, self.settings, self.accepts_loss)
         rows = reader.read_range(session, start, end or start)
         return rows.where(F.col(MALFORMED).isNotNull()).select(MALFORMED)
-
-    @property
-    def _evolves(self) -> bool:
-        source = self.pipeline.source
-        return isinstance(source, KafkaSource) and source.value.unknown_fields is OnUnknown.EVOLVE
 
 
 def _leave_malformed(stream: DataFrame) -> DataFrame:

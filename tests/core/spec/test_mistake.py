@@ -4,7 +4,7 @@ from tidegate.core.spec.mistake import spell_place
 
 PIPELINE = (
     "after, confirm_timeout, description, expect, name, output_mode, owner, pool, quarantine, retries, retry_delay, "
-    "schedule, sinks, source, sources, spark, spark_connection, start_date, tables, tags, transform, trigger"
+    "schedule, schema_change, sinks, source, sources, spark, spark_connection, start_date, tables, tags, transform, trigger"
 )
 FILES = (
     "archive_path, clean_source, format, glob, malformed, max_bytes_per_trigger, max_file_age, "

@@ -77,6 +77,13 @@ class OutputMode(StrEnum):
     COMPLETE = "complete"
 
 
+class SchemaChange(StrEnum):
+    """What becomes of columns that a table does not have."""
+
+    FAIL = "fail"
+    EVOLVE = "evolve"
+
+
 _TRIGGER = "available_now"
 _OTHER_TRIGGERS = {
     "once": "once reads all that waits as one batch, whatever the bounds say",
@@ -146,6 +153,11 @@ class Pipeline(SpecModel):
         default=(), description="What rows must be like after the last step, for all sinks."
     )
     sinks: tuple[Sink, ...] = Field(min_length=1)
+    schema_change: SchemaChange = Field(
+        default=SchemaChange.FAIL,
+        description="What becomes of columns that a Delta table does not have: fail, or evolve, "
+        "which adds them.",
+    )
     quarantine: Location | None = Field(
         default=None,
         description="The table of what is put aside; quarantine/<name> where none is named.",
@@ -163,6 +175,17 @@ class Pipeline(SpecModel):
         return {
             name: source for name, source in self.inputs.items() if isinstance(source, KafkaSource)
         }
+
+    @property
+    def adds_unknown_fields(self) -> bool:
+        """Whether fields that the schema of Kafka's values does not name become columns."""
+        source = self.source
+        return isinstance(source, KafkaSource) and source.value.unknown_fields is _EVOLVE
+
+    @property
+    def evolves(self) -> bool:
+        """Whether tables are given columns that they do not have."""
+        return self.schema_change is SchemaChange.EVOLVE or self.adds_unknown_fields
 
     @property
     def connections(self) -> tuple[str, ...]:

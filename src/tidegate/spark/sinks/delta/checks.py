@@ -6,11 +6,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from tidegate.core.errors import SinkError
 from tidegate.core.spec.sinks.delta import DeltaSink
 from tidegate.spark.columns import is_comparable, list_absent, pick_fields
+from tidegate.spark.sinks.delta.difference import (
+    Kind,
+    find_differences,
+    find_renames,
+    render,
+)
 from tidegate.spark.sources import first_line
 
 _LAYOUT = frozenset({"partition_by", "cluster_by"})
@@ -45,19 +51,41 @@ def find_lacking(
             )
 
 
-def find_unknown(
-    table: str, location: str, rows: StructType, stored: StructType
+def find_changes(
+    table: str, location: str, rows: StructType, stored: StructType, *, evolves: bool
 ) -> Iterator[SinkError]:
-    """Find the columns of the rows that a table does not have."""
-    unknown = pick_fields(rows, list_absent(rows.fieldNames(), stored.fieldNames()))
-    if unknown.fields:
-        named = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in unknown)
-        yield SinkError(
-            f"The table {table} has no column for {named}.",
-            cause=f"It has {', '.join(stored.fieldNames())}.",
-            remedy="Leave them out in the last step, or add them to the table: "
-            f"ALTER TABLE delta.`{location}` ADD COLUMNS ({named}).",
+    """Find what became of the rows' columns that a table does not take by itself."""
+    differences = list(find_differences(rows, stored))
+    new = [found for found in differences if found.kind is Kind.NEW]
+    retyped = [found.column for found in differences if found.kind is Kind.OTHER_TYPE]
+    renamed = find_renames(differences) if evolves else []
+    named = ", ".join(f"{found.column} {_spell(found.rows)}" for found in new)
+    facts, remedies = [], []
+    if new and not evolves:
+        facts.append(f"has no column for {named}")
+        remedies.append(
+            "To take new columns, say schema_change: evolve, or add them by ALTER TABLE "
+            f"delta.`{location}` ADD COLUMNS ({named}); or leave them out in the last step."
         )
+    if renamed:
+        facts.append(" and ".join(f"may have {new} under the name {old}" for old, new in renamed))
+        remedies.append(
+            "If a column was renamed, give it its old name in the last step. If it is another one, "
+            f"add it by hand: ALTER TABLE delta.`{location}` ADD COLUMNS ({named})."
+        )
+    if retyped:
+        facts.append(f"has {', '.join(retyped)} of a type that cannot hold what the rows have")
+        remedies.append("Cast it in the last step, or write to a new table.")
+    if facts:
+        yield SinkError(
+            f"The table {table} {'; it '.join(facts)}.",
+            cause=f"It has {', '.join(stored.fieldNames())}.\n\n{render(differences)}\n\n",
+            remedy=" ".join(remedies),
+        )
+
+
+def _spell(kind: DataType | None) -> str:
+    return kind.simpleString() if kind else ""
 
 
 def find_incomparable(

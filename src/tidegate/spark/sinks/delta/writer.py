@@ -16,8 +16,8 @@ from tidegate.core.errors import SinkError
 from tidegate.core.ledger import SinkRecord
 from tidegate.core.settings import Settings
 from tidegate.core.spec.sinks.delta import DeltaSink
-from tidegate.spark.columns import pick_fields, refer
-from tidegate.spark.sinks.delta.checks import find_lacking, find_unknown, raise_all
+from tidegate.spark.columns import list_absent, pick_fields, refer
+from tidegate.spark.sinks.delta.checks import find_changes, find_lacking, raise_all
 from tidegate.spark.sinks.delta.transaction import Transaction
 from tidegate.spark.sources import first_line
 
@@ -55,6 +55,7 @@ class DeltaWriter(ABC):
         self._location = settings.locate_url(self.table)
         self._log = DeltaLog(settings.locate(self.table))
         self._version = self._log.find_version()
+        self._stored = StructType()
 
     def prepare(self, session: SparkSession, schema: StructType) -> None:
         """Check, before anything is written, that the table can take the rows."""
@@ -92,13 +93,14 @@ class DeltaWriter(ABC):
     def _find_mistakes(self, session: SparkSession, schema: StructType) -> Iterator[SinkError]:
         yield from find_lacking(self.sink, self.uses, schema, self._added)
         if self._version is not None:
+            self._stored = self._read(session).schema
             columns = self.sink.columns or schema.fieldNames()
-            yield from self._compare(pick_fields(schema, columns), self._read(session).schema)
+            yield from self._compare(pick_fields(schema, columns), self._stored)
 
     def _compare(self, rows: StructType, stored: StructType) -> Iterator[SinkError]:
         """Find what keeps a table that exists from taking rows."""
-        if not self._evolves:
-            yield from find_unknown(self.table, self._location, rows, stored)
+        stored = pick_fields(stored, list_absent(stored.fieldNames(), self._added))
+        yield from find_changes(self.table, self._location, rows, stored, evolves=self._evolves)
 
     @property
     def _added(self) -> tuple[str, ...]:
@@ -106,8 +108,15 @@ class DeltaWriter(ABC):
         return ()
 
     def _pick(self, batch: DataFrame) -> DataFrame:
-        """Take the columns that are written."""
-        return batch.select(*refer(self.sink.columns or batch.columns))
+        """Take the columns that are written, smaller types as the table has them."""
+        types = {field.name.lower(): field.dataType for field in self._stored.fields}
+        names = self.sink.columns or batch.columns
+        return batch.select(
+            *(
+                column.cast(types[name.lower()]).alias(name) if name.lower() in types else column
+                for name, column in zip(names, refer(names), strict=True)
+            )
+        )
 
     def _read(self, session: SparkSession) -> DataFrame:
         return session.read.format("delta").load(self._location)
