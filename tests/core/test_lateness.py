@@ -28,7 +28,7 @@ def test_lateness_is_behind_the_newest_event_so_far():
 
 
 def test_batches_count_by_their_rows():
-    usual = batch(100, 0, 99, 90, 80, 50, rows=10_000)
+    usual = batch(100, 0, 99, 90, 80, 50, rows=100_000)
     found = measure_lateness([usual, batch(100, 40, rows=1)])
     assert [found.shares[share].total_seconds() for share in SHARES] == [1, 10, 20, 50]
     assert found.latest == timedelta(seconds=100)

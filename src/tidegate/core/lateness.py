@@ -11,7 +11,7 @@ from math import ceil
 SHARES = (0.5, 0.95, 0.99, 0.999)
 """The shares of a batch's rows whose lateness is told."""
 
-_SLACK = 0.001  # one row more must not move a share to the next point that is known
+_SLACK = 0.02  # of the smaller part: one row more must not move a share to the next known point
 _STEPS = (1, 5, 10, 30, 60, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400)
 
 
@@ -68,7 +68,10 @@ def measure_lateness(batches: Iterable[EventTimes]) -> Lateness | None:
     total = sum(weight for _, weight in points)
     return Lateness(
         rows=round(total),
-        shares={share: _find_quantile(points, share * total) for share in SHARES},
+        shares={
+            share: _find_quantile(points, (share - _SLACK * min(share, 1 - share)) * total)
+            for share in SHARES
+        },
         latest=timedelta(milliseconds=points[-1][0]),
     )
 
@@ -76,8 +79,6 @@ def measure_lateness(batches: Iterable[EventTimes]) -> Lateness | None:
 def _find_quantile(points: list[tuple[int, float]], wanted: float) -> timedelta:
     weights = accumulate(weight for _, weight in points)
     late_ms = next(
-        late_ms
-        for (late_ms, _), reached in zip(points, weights, strict=True)
-        if reached >= wanted * (1 - _SLACK)
+        late_ms for (late_ms, _), reached in zip(points, weights, strict=True) if reached >= wanted
     )
     return timedelta(milliseconds=late_ms)
