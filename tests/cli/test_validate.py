@@ -20,11 +20,10 @@ BROKEN = {
 def test_the_demo_specs_are_right(call, demo_folder):
     result = call("validate", str(demo_folder))
     assert result.returncode == 0, result.stdout + result.stderr
+    specs = sorted(demo_folder.glob("*.yaml"))
     assert result.stdout.splitlines() == [
-        f"{demo_folder}/orders_bronze.yaml: ok",
-        f"{demo_folder}/orders_gold.yaml: ok",
-        f"{demo_folder}/orders_silver.yaml: ok",
-        "3 specs, 0 with mistakes",
+        *(f"{spec}: ok" for spec in specs),
+        f"{len(specs)} specs, 0 with mistakes",
     ]
     assert result.stderr == ""
 

@@ -30,7 +30,14 @@ from tidegate.core.ledger import (
     Outcome,
     Plan,
 )
-from tidegate.core.target import BatchTarget, DeltaTarget, FilesTarget, KafkaTarget
+from tidegate.core.target import (
+    AllTargets,
+    BatchTarget,
+    DeltaTarget,
+    DrainTarget,
+    FilesTarget,
+    KafkaTarget,
+)
 
 RUNNING = Attempt(Outcome.RUNNING, "2026-11-16T03:49:12.000+00:00")
 SUCCEEDED = replace(RUNNING, outcome=Outcome.SUCCEEDED)
@@ -229,6 +236,39 @@ def test_a_job_that_ends_while_it_is_judged_has_not_ended_short(checkpoint, run,
 
     monkeypatch.setattr(module, "read_progress", read_and_end)
     assert judge_run(checkpoint).verdict is not Verdict.FAILED
+
+
+@pytest.mark.parametrize("target", [DrainTarget(), AllTargets((BatchTarget(1), DrainTarget("1")))])
+@pytest.mark.parametrize(
+    ("attempt", "verdict"),
+    [
+        (None, Verdict.WAITING),
+        (RUNNING, Verdict.WAITING),
+        (FAILED, Verdict.FAILED),
+        (SUCCEEDED, Verdict.REACHED),
+    ],
+)
+def test_where_only_spark_knows_the_end_the_job_must_say_that_it_was_there(
+    checkpoint, run, target, attempt, verdict
+):
+    checkpoint.batch(0).batch(1)
+    run(target, attempt=attempt)
+    assert judge_run(checkpoint).verdict is verdict
+
+
+def test_a_job_that_says_it_was_at_the_end_is_not_believed_while_a_batch_is_pending(
+    checkpoint, run
+):
+    checkpoint.batch(0).offset(1)
+    run(DrainTarget(), attempt=SUCCEEDED)
+    judgement = judge_run(checkpoint)
+    assert judgement.verdict is Verdict.FAILED
+    assert "batch 1 is pending" in judgement.reason
+
+
+def test_a_job_that_found_nothing_at_all_was_at_the_end(checkpoint, run):
+    run(DrainTarget(), attempt=SUCCEEDED)
+    assert judge_run(checkpoint).verdict is Verdict.REACHED
 
 
 @pytest.mark.parametrize("decision", [Decision.IDLE, Decision.BLOCKED])

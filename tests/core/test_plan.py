@@ -14,7 +14,7 @@ from tidegate.core.ledger import Announcement, Baseline, BatchRecord, Decision, 
 from tidegate.core.plan import plan_run
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.storage import list_names, open_path
-from tidegate.core.target import BatchTarget, DeltaTarget, FilesTarget
+from tidegate.core.target import BatchTarget, DeltaTarget, DrainTarget, FilesTarget
 
 NOW_MS = 1_794_800_000_000
 DAY_MS = 86_400_000
@@ -28,6 +28,7 @@ def pipeline(**source):
 FILES = pipeline(type="files", path="landing", format="text", max_files_per_trigger=5)
 DELTA = pipeline(type="delta", table="table", max_files_per_trigger=5)
 RATE = pipeline(type="rate", rows_per_batch=5)
+KINESIS = pipeline(type="spark", format="aws-kinesis")
 
 
 class Landing:
@@ -683,3 +684,30 @@ def test_a_blocked_run_can_be_planned_again_once_it_is_mended(landing, plan):
     planned = plan(FILES)
     assert planned.target == FilesTarget(landing.paths("b"), since=0)
     assert planned.baseline == Baseline(landing.checkpoint.query_id, 0)
+
+
+def test_where_only_spark_knows_the_end_a_run_is_always_needed(settings, checkpoint):
+    for _ in range(2):
+        plan = plan_run(KINESIS, settings, "run")
+        assert (plan.decision, plan.target) == (Decision.RUN, DrainTarget())
+        assert plan.reason == "only Spark knows where a source of format aws-kinesis ends"
+        checkpoint.offset(
+            0, {"shard-0": "49545115243490985018280067714973144582180062593244200961"}
+        )
+        checkpoint.commit(0)
+
+
+@pytest.mark.parametrize(
+    ("announced", "committed", "expected"),
+    [
+        (Announcement("q", 3), 3, False),
+        (Announcement("q", 2), 3, True),
+        (Announcement("other", 3), 3, True),
+        (Announcement(), 0, True),
+        (Announcement(), None, False),
+        (None, 3, True),
+    ],
+)
+def test_only_what_was_not_told_yet_is_news(settings, announced, committed, expected):
+    plan = replace(plan_run(KINESIS, settings, "run"), announced=announced)
+    assert plan.has_news("q", committed) is expected

@@ -7,6 +7,7 @@ import pytest
 
 from tidegate.core.spec import Pipeline
 from tidegate.core.spec.expectation import Expectation
+from tidegate.core.spec.files import FilesSource
 from tidegate.core.spec.kafka import Decoding, KafkaSource
 from tidegate.core.spec.loader import parse_pipeline
 from tidegate.core.spec.sinks.delta import DeltaSink
@@ -15,7 +16,7 @@ from tidegate.core.spec.sinks.jdbc import JdbcSink
 from tidegate.core.spec.sinks.kafka import KafkaSink
 from tidegate.core.spec.sinks.python import PythonSink
 from tidegate.core.spec.sinks.spark import SparkSink
-from tidegate.core.spec.source import DeltaSource, FilesSource, RateSource
+from tidegate.core.spec.source import DeltaSource, RateSource
 from tidegate.core.spec.transform import StaticDelta, StaticFiles
 from tidegate.core.spec.watermark import Watermark
 

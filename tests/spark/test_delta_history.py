@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.spark.delta_bench import QUERY, Bench, open_small_session
 from tidegate.core.deltalog import DeltaLog
 from tidegate.core.errors import SinkError
+from tidegate.core.spec.sinks.delta import SchemaChange
 from tidegate.spark.sinks.delta import DeltaHistory
 
 SCHEMA = "id long, seq long, v string, w string, gone boolean"
@@ -272,7 +273,10 @@ def test_only_what_changed_is_merged(open_bench):
 def test_new_columns_are_added_where_the_table_evolves(open_bench):
     for track in ([], ["v"]):
         bench = open_bench(
-            options={"evolves": True}, columns=[], table=f"out{len(track)}", track=track
+            options={"policy": SchemaChange.EVOLVE},
+            columns=[],
+            table=f"out{len(track)}",
+            track=track,
         )
         bench.write(row(1, 10, "a"))
         wider = f"{SCHEMA}, more string"

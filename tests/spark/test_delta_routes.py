@@ -5,6 +5,7 @@ import pytest
 from tests.spark.delta_bench import Bench, open_small_session
 from tidegate.core.deltalog import DeltaLog
 from tidegate.core.errors import SinkError
+from tidegate.core.spec.sinks.delta import SchemaChange
 from tidegate.spark.sinks.delta import DeltaAppend, DeltaRoutes
 
 SCHEMA = "id long, country string, v string"
@@ -122,7 +123,7 @@ def test_what_cannot_be_routed_is_refused(open_bench, schema, sink, told):
 
 
 def test_new_columns_are_added_where_the_tables_evolve(open_bench):
-    bench = open_bench(options={"evolves": True})
+    bench = open_bench(options={"policy": SchemaChange.EVOLVE})
     bench.write((1, "de", "a"))
     bench.write((2, "de", "b", "x"), schema=f"{SCHEMA}, more string")
     assert bench.read("id", "more", table="out/de") == [(1, None), (2, "x")]

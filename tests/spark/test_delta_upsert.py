@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.spark.delta_bench import QUERY, Bench, open_small_session
 from tidegate.core.deltalog import DeltaLog
 from tidegate.core.errors import SinkError
+from tidegate.core.spec.sinks.delta import SchemaChange
 from tidegate.spark.sinks.delta import DeltaUpsert
 
 SCHEMA = "id long, seq long, v string, gone boolean"
@@ -226,7 +227,7 @@ def test_what_a_batch_does_not_name_stays_as_it_was(open_bench):
 
 
 def test_new_columns_are_added_where_the_table_evolves(open_bench):
-    bench = open_bench(options={"evolves": True}, **PLAIN)
+    bench = open_bench(options={"policy": SchemaChange.EVOLVE}, **PLAIN)
     bench.write(row(1, 1, "a"))
     wider = f"{SCHEMA}, more string"
     bench.prepare(wider)

@@ -1,12 +1,14 @@
 """Every source, read by Spark and planned without it: the two must agree."""
 
+import json
 import os
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
 
 from tidegate.core.deltalog import DeltaLog
+from tidegate.core.errors import SourceError
 from tidegate.core.ledger import Decision
 
 
@@ -61,7 +63,9 @@ def test_malformed_records_go_where_the_spec_says(
     (landing / "a.json").write_text('{"id": 1}\n{"id": \n')
     pipeline = pipeline_of(files("json", schema="id long", malformed=malformed))
     if expected is None:
-        with pytest.raises(Exception, match="MALFORMED_RECORD_IN_PARSING"):
+        with pytest.raises(
+            Exception, match=r"record in .*a.json: the value does not fit the schema"
+        ):
             runs.run(pipeline)
         return
     runs.run(pipeline)
@@ -90,13 +94,79 @@ def test_plan_and_spark_see_the_same_files(runs, pipeline_of, landing, rows_of, 
     assert runs.plan(pipeline).decision is Decision.IDLE
 
 
-def test_partition_folders_are_columns(runs, pipeline_of, landing, rows_of):
-    (landing / "day=2026-01-01").mkdir()
-    (landing / "day=2026-01-01" / "a.json").write_text('{"id": 1}\n')
-    pipeline = pipeline_of(files("json", schema="id long, day string"))
+@pytest.mark.parametrize("policy", ["rescue", "drop"])
+def test_partition_folders_are_columns(runs, pipeline_of, landing, rows_of, policy):
+    folders = ["day=2026-01-01/place=New York+", "day=2026-01-02/place=a%3Ab", "day=2026-01-03"]
+    folders.append("day=__HIVE_DEFAULT_PARTITION__/place=ü=%25")
+    for number, folder in enumerate(folders):
+        (landing / folder).mkdir(parents=True)
+        (landing / folder / "a.json").write_text(f'{{"id": {number}}}\n')
+    pipeline = pipeline_of(
+        files("json", schema="id long, Day date, place string", on_unknown=policy)
+    )
+    landed = landing / folders[2] / "place=x"
+    landed.mkdir()
+    (landing / folders[2] / "a.json").rename(landed / "a.json")
     runs.run(pipeline)
-    assert rows_of("out", "id", "day") == [(1, "2026-01-01")]
+    assert rows_of("out", "id", "day", "place") == [
+        (0, date(2026, 1, 1), "New York+"),
+        (1, date(2026, 1, 2), "a:b"),
+        (2, date(2026, 1, 3), "x"),
+        (3, None, "ü=%"),
+    ]
     assert runs.plan(pipeline).decision is Decision.IDLE
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("rescue", ["_rescued", "id"]),
+        ("evolve", ["_rescued", "at", "id", "more"]),
+        ("drop", ["id"]),
+        (None, ["_rescued", "id"]),
+    ],
+)
+def test_fields_that_the_schema_does_not_name_go_where_the_spec_says(
+    runs, pipeline_of, landing, rows_of, spark, settings, policy, expected
+):
+    lines = ('{"id": 1}', "", '{"id": 2, "more": {"b": 1.10, "a": "x"}, "at": 5}', "  ")
+    (landing / "a.json").write_text("\n".join(lines))
+    source = files("json", schema="id long", malformed="drop")
+    runs.run(pipeline_of(source | ({"on_unknown": policy} if policy else {})))
+    rows = spark.read.format("delta").load(settings.locate_url("out"))
+    assert sorted(rows.columns) == expected
+    assert rows_of("out", "id") == [(1,), (2,)]
+    if "_rescued" in expected:
+        rescued = dict(rows_of("out", "id", "_rescued"))
+        assert rescued[1] is None
+        assert json.loads(rescued[2]) == {"at": 5, "more": {"a": "x", "b": 1.1}}
+    if "more" in expected:
+        assert rows_of("out", "id", "at", "more.a") == [(1, None, None), (2, 5, "x")]
+
+
+def test_a_field_that_the_schema_does_not_name_may_stop_the_run(runs, pipeline_of, landing):
+    (landing / "a.json").write_text('{"id": 1, "more": 1, "other": 2}')
+    pipeline = pipeline_of(files("json", schema="id long", on_unknown="fail"))
+    with pytest.raises(Exception, match=r"record in .*a.json: unknown fields more, other"):
+        runs.run(pipeline)
+
+
+@pytest.mark.parametrize("policy", ["rescue", "drop"])
+def test_a_record_that_does_not_parse_is_kept_as_it_was_found(
+    runs, pipeline_of, landing, rows_of, policy
+):
+    bad = ['{"id": ', '{"id": "x",  "n": "kept"}', "5"]
+    (landing / "a.json").write_text("\n".join(['{"id": 7, "n": "ok"}', *bad]))
+    runs.run(pipeline_of(files("json", schema="id long, n string", on_unknown=policy)))
+    kept = rows_of("out", "_corrupt_record")
+    assert [line for (line,) in kept if line] == sorted(bad)
+    assert ("kept",) in rows_of("out", "n")
+
+
+def test_whole_documents_are_read_by_spark_s_own_reader(runs, pipeline_of, landing, rows_of):
+    (landing / "a.json").write_text('[{"id": 1,\n "more": 5},\n {"id": 2}]')
+    runs.run(pipeline_of(files("json", schema="id long", options={"multiLine": True})))
+    assert rows_of("out", "id") == [(1,), (2,)]
 
 
 def test_awkward_file_names_are_read_and_covered(runs, pipeline_of, landing, rows_of):
@@ -288,3 +358,32 @@ def test_a_rate_source_gives_the_same_number_each_run(runs, pipeline_of, rows_of
     runs.run(pipeline)
     runs.run(pipeline)
     assert rows_of("out", "value") == [(value,) for value in range(14)]
+
+
+def test_any_format_of_spark_s_is_read_up_to_the_end_that_the_job_finds(
+    runs, pipeline_of, landing, rows_of, settings, monkeypatch
+):
+    monkeypatch.setenv("TIDEGATE_CONN_HIDDEN", '{"maxFilesPerTrigger": 1}')
+    pipeline = pipeline_of(
+        {
+            "type": "spark",
+            "format": "json",
+            "schema": "id long",
+            "connection": "hidden",
+            "options": {"path": settings.locate_url("landing")},
+        }
+    )
+    assert pipeline.connections == ("hidden",)
+    assert runs.run(pipeline).batches == ()  # nothing there, and the job says so
+    for number in range(3):
+        (landing / f"{number}.json").write_text(f'{{"id": {number}}}')
+    assert len(runs.run(pipeline).batches) == 3
+    assert rows_of("out", "id") == [(0,), (1,), (2,)]
+    again = runs.run(pipeline)
+    assert (again.plan.decision, again.batches) == (Decision.RUN, ())
+
+
+def test_a_format_that_spark_does_not_have_is_told(runs, pipeline_of):
+    pipeline = pipeline_of({"type": "spark", "format": "aws-kinesis"})
+    with pytest.raises(SourceError, match=r"cannot open the spark source.*aws-kinesis"):
+        runs.run(pipeline)

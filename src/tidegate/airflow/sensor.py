@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from airflow.sdk import Asset, BaseSensorOperator, Context, TriggerRule
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from tidegate.airflow.asset import pipeline_asset
 from tidegate.airflow.trigger import CheckpointTrigger
@@ -187,6 +187,8 @@ class ConfirmSensor(CheckpointSensor):
         ledger = Ledger.beside(self.settings.state_of(self.pipeline.name))
         plan = ledger.read_plan(self.planned_run)
         progress = judgement.progress
+        if not plan.has_news(progress.query_id, progress.committed_batch):
+            raise AirflowSkipException("The job found nothing new, so there is nothing to tell.")
         recover_batches(self.pipeline, self.settings, plan, progress)
         committed = progress.committed_batch
         news = ledger.sum_up(plan.find_first_untold(progress.query_id, committed), committed)

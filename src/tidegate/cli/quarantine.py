@@ -13,9 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tidegate.cli.run import submit
+from tidegate.core.errors import ReplayError
 from tidegate.core.quarantine import Choice, Tally, read_quarantine, tally_quarantine
+from tidegate.core.replay import Replays
 from tidegate.core.settings import Settings
 from tidegate.core.spec.loader import choose_pipelines
+from tidegate.core.submission import prepare_replay, require_jars
 
 app = typer.Typer(help="Look at what was put aside.", no_args_is_help=True)
 
@@ -69,6 +73,41 @@ def show(
         Console().print(_render_rows(rows))
     else:
         print("Nothing of the kind was put aside.")
+
+
+@app.command("replay")
+def replay(
+    name: _Name,
+    rule: Annotated[str | None, typer.Option(help="Only what this rule put aside.")] = None,
+    run: Annotated[str | None, typer.Option(help="Only what this run put aside.")] = None,
+    since: Annotated[
+        datetime | None, typer.Option(help="Only what was put aside since, UTC.")
+    ] = None,
+    master: Annotated[
+        str, typer.Option(envvar="TIDEGATE_MASTER", help="Spark's master.")
+    ] = "local[*]",
+) -> None:
+    """Take up again what was put aside: what the spec lets through now is written, once."""
+    settings = Settings.from_environment()
+    (pipeline,) = choose_pipelines(settings.pipelines, name)
+    replays = Replays(pipeline, settings)
+    begun = replays.begin(Choice(rule, run, since.replace(tzinfo=UTC) if since else None))
+    if begun is None:
+        print("Nothing of the kind was put aside.")
+        return
+    print(f"{name}: {begun.id} takes {begun.rows:,} rows, {begun.choice.describe()}", flush=True)
+    require_jars(settings)
+    submit(prepare_replay(pipeline, settings, begun.id), master)
+    result = replays.read(begun.id).result
+    if result is None:
+        raise ReplayError(
+            f"The replay {begun.id} ended without a result.",
+            remedy="Run the command again without options: it goes on with it.",
+        )
+    for sink, rows in result.written.items():
+        told = "took its rows" if rows is None else f"{rows:,} rows"
+        print(f"{name}: {sink}: {told}")
+    print(f"{name}: {result.put_aside:,} rows failed again and were put aside again")
 
 
 def _render_tallies(tallies: Iterable[Tally]) -> Table:

@@ -103,6 +103,9 @@ def _confirm(pipeline: Pipeline, settings: Settings, run_id: str) -> None:
     ledger = Ledger.beside(settings.state_of(pipeline.name))
     recover_batches(pipeline, settings, ledger.read_plan(run_id), judgement.progress)
     did = ledger.read_run(run_id).summary
+    if not did.batches:
+        print(f"{pipeline.name}: the job found nothing new")
+        return
     counts = {"rows read": did.input_rows, "written": did.output_rows}
     told = "".join(f", {count:,} {what}" for what, count in counts.items() if count is not None)
     print(

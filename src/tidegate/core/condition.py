@@ -15,7 +15,7 @@ from tidegate.core.checkpoint.log import find_commit_time
 from tidegate.core.checkpoint.progress import Progress, State, read_progress
 from tidegate.core.errors import CheckpointError, LedgerError
 from tidegate.core.ledger import Attempt, Baseline, Ledger, Outcome, rank_batch
-from tidegate.core.target import Target, find_shortfall
+from tidegate.core.target import Target, find_shortfall, needs_report
 
 
 class Verdict(StrEnum):
@@ -192,6 +192,8 @@ class _RunJudge:
         if plan.target is None:
             return Verdict.FAILED, f"The run was planned as {plan.decision}: {plan.reason}."
         shortfall = find_shortfall(plan.target, self.progress, self.checkpoint)
+        if shortfall is None and needs_report(plan.target):
+            shortfall = _find_silence(attempt)
         if shortfall is None:
             return Verdict.REACHED, ""
         if attempt is None or attempt.outcome is Outcome.RUNNING:
@@ -229,6 +231,11 @@ class _RunJudge:
             f"offsets/{batch} is not what the driver committed: it says {', '.join(committed)}, "
             f"the ledger {', '.join(seen)}. Restore the checkpoint from a backup."
         )
+
+
+def _find_silence(attempt: Attempt | None) -> str | None:
+    has_told = attempt is not None and attempt.outcome is Outcome.SUCCEEDED
+    return None if has_told else "the job has not said that it read all there was"
 
 
 def _spell(position: Any) -> str:

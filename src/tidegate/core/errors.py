@@ -15,6 +15,7 @@ TidegateError
 ├── ExpectationError         too many rows of a batch are not as expected
 ├── SinkError                the sink cannot take what the pipeline writes
 │   └── SinkAwayError        the sink does not answer; it may do so later
+├── ReplayError              what was put aside cannot be taken up again
 ├── LedgerError              the run ledger misses or contradicts something
 ├── BlockedError             no retry can mend this run
 ├── TargetMissedError        the job ended before its target was committed
@@ -110,6 +111,10 @@ class SinkError(TidegateError):
 
 class SinkAwayError(SinkError):
     """The sink does not answer; it may do so later."""
+
+
+class ReplayError(TidegateError):
+    """What was put aside cannot be taken up again."""
 
 
 class LedgerError(TidegateError):

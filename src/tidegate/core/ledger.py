@@ -101,6 +101,10 @@ class Plan:
     is_passing: bool = False
     """Whether what blocks the run may go away by itself."""
 
+    def has_news(self, query_id: str | None, committed: int | None) -> bool:
+        """Whether anything is committed that downstream was not told of."""
+        return committed is not None and committed >= self.find_first_untold(query_id, committed)
+
     def find_first_untold(self, query_id: str | None, committed: int | None) -> int:
         """Find the first batch that downstream was not told of, as of when the run was planned."""
         told = self.announced.find_batch(query_id) if self.announced else None

@@ -24,11 +24,12 @@ from tidegate.core.filesink import find_newest_batch
 from tidegate.core.ledger import Announcement, Baseline, Decision, Ledger, Plan, rank_batch
 from tidegate.core.recovery import recover_batches
 from tidegate.core.settings import Settings
+from tidegate.core.spec.files import FilesSource
 from tidegate.core.spec.kafka import KafkaSource
 from tidegate.core.spec.pipeline import ONLY_SOURCE, Pipeline
 from tidegate.core.spec.sinks.delta import DeltaSink
-from tidegate.core.spec.source import DeltaSource, FilesSource, RateSource, Source
-from tidegate.core.target import BatchTarget, find_shortfall
+from tidegate.core.spec.source import DeltaSource, RateSource, Source, SparkSource
+from tidegate.core.target import BatchTarget, DrainTarget, find_shortfall
 from tidegate.core.work.delta import find_new_versions
 from tidegate.core.work.files import find_new_files
 from tidegate.core.work.finding import Finding, combine_findings, pick_source_ids
@@ -153,6 +154,10 @@ class _Planner:
                     *(self.pipeline.name, name, source, connection, progress, checkpoint),
                     *(known_ids, self.accepts_loss),
                 ).find()
+            case SparkSource(format=kind):
+                return Finding(
+                    f"only Spark knows where a source of format {kind} ends", DrainTarget(name)
+                )
             case RateSource():
                 batch = rank_batch(progress.committed_batch) + 1
                 return Finding("a rate source always has more", BatchTarget(batch))
@@ -188,14 +193,20 @@ def _check_checkpoint(pipeline: Pipeline, progress: Progress) -> None:
     if not progress.is_readable or progress.obstacle:
         raise BlockedError(progress.problem or progress.obstacle or "")
     found = {source.source: source.kind for source in progress.sources}
-    wanted = {name: SourceKind(source.type) for name, source in pipeline.inputs.items()}
-    if found and found != wanted:
+    wanted = {name: _tell_kind(source) for name, source in pipeline.inputs.items()}
+    # What a position of any other format looks like is not known, so its kind tells nothing.
+    expected = {n: k if k is not SourceKind.UNKNOWN else found.get(n) for n, k in wanted.items()}
+    if found and found != expected:
         raise BlockedError(
             f"The checkpoint was reading {_tell_sources(found)}, and the spec says "
             f"{_tell_sources(wanted)}.",
             cause="The source of the pipeline was changed.",
             remedy="Give the changed pipeline a new name, and so a checkpoint of its own.",
         )
+
+
+def _tell_kind(source: Source) -> SourceKind:
+    return SourceKind.UNKNOWN if isinstance(source, SparkSource) else SourceKind(source.type)
 
 
 def _tell_sources(kinds: Mapping[str, SourceKind]) -> str:

@@ -53,6 +53,29 @@ class Choice:
             whole = condition if whole is None else whole & condition
         return whole
 
+    def describe(self) -> str:
+        """Say the choice in a few words."""
+        said = {"rule": self.rule, "run": self.run_id, "since": self.since}
+        told = [f"{name} {value}" for name, value in said.items() if value is not None]
+        return " and ".join(told) or "everything"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """How much of a version of the table is meant."""
+
+    version: int
+    rows: int
+
+
+def count_quarantine(pipeline: Pipeline, settings: Settings, choice: Choice) -> Chosen | None:
+    """Count what is meant by a choice; None where nothing was ever put aside."""
+    table = _open_table(pipeline, settings)
+    if table is None:
+        return None
+    dataset = table.to_pyarrow_dataset()
+    return Chosen(table.version(), dataset.scanner(filter=choice.to_filter()).count_rows())
+
 
 def tally_quarantine(pipeline: Pipeline, settings: Settings) -> list[Tally]:
     """Count what a pipeline put aside, by rule."""
@@ -88,7 +111,10 @@ def read_quarantine(
 
 
 def _open(pipeline: Pipeline, settings: Settings) -> Any:
+    table = _open_table(pipeline, settings)
+    return None if table is None else table.to_pyarrow_dataset()
+
+
+def _open_table(pipeline: Pipeline, settings: Settings) -> DeltaTable | None:
     log = DeltaLog(settings.locate(pipeline.quarantine_sink.table))
-    if log.find_version() is None:
-        return None
-    return DeltaTable(str(log.table)).to_pyarrow_dataset()
+    return None if log.find_version() is None else DeltaTable(str(log.table))

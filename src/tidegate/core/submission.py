@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -23,7 +23,7 @@ _SILENT = (
     "What it had committed is kept; the log of spark-submit tells more."
 )
 # Spark hides the values of such options wherever it shows or logs them.
-_REDACTED = "(?i)secret|password|token|access[.]?key|jaas|keystore|ssl[.]key"
+_REDACTED = "(?i)secret|password|token|access[._]?key|connection[._]?string|jaas|keystore|ssl[.]key"
 _QUIET = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}
 
 
@@ -50,6 +50,12 @@ def prepare_submission(pipeline: Pipeline, settings: Settings, run_id: str) -> S
         | _guard_tasks(pipeline),
         environment=settings.to_environment() | {"PYSPARK_PYTHON": _find_python()},
     )
+
+
+def prepare_replay(pipeline: Pipeline, settings: Settings, replay_id: str) -> Submission:
+    """Put together what spark-submit needs to take up again what was put aside."""
+    submission = prepare_submission(pipeline, settings, replay_id)
+    return replace(submission, arguments=("--replay", replay_id, pipeline.name))
 
 
 def _find_python() -> str:

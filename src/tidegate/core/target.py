@@ -11,7 +11,7 @@ from upath import UPath
 
 from tidegate.core.checkpoint.filelog import read_file_log, strip_scheme
 from tidegate.core.checkpoint.position import SourceKind
-from tidegate.core.checkpoint.progress import Progress
+from tidegate.core.checkpoint.progress import Progress, State
 from tidegate.core.errors import TargetMismatchError
 
 
@@ -72,6 +72,18 @@ class BatchTarget:
 
 
 @dataclass(frozen=True)
+class DrainTarget:
+    """The job itself says that it read all there was; for sources whose end only Spark knows."""
+
+    source: str = "0"
+    kind: Literal["drain"] = "drain"
+
+    def describe(self) -> str:
+        """Say the target in a few words."""
+        return "the end that the job finds"
+
+
+@dataclass(frozen=True)
 class AllTargets:
     """Every one of these is reached; for queries of several sources."""
 
@@ -84,10 +96,11 @@ class AllTargets:
 
 
 OneTarget = Annotated[
-    FilesTarget | DeltaTarget | KafkaTarget | BatchTarget, Field(discriminator="kind")
+    FilesTarget | DeltaTarget | KafkaTarget | BatchTarget | DrainTarget,
+    Field(discriminator="kind"),
 ]
 Target = Annotated[
-    FilesTarget | DeltaTarget | KafkaTarget | BatchTarget | AllTargets,
+    FilesTarget | DeltaTarget | KafkaTarget | BatchTarget | DrainTarget | AllTargets,
     Field(discriminator="kind"),
 ]
 _ADAPTER: TypeAdapter[Target] = TypeAdapter(Target)
@@ -98,11 +111,20 @@ def parse_target(value: Any) -> Target:
     return _ADAPTER.validate_python(value)
 
 
+def needs_report(target: Target) -> bool:
+    """Whether the commit log alone cannot tell that a target is reached: the job must say so."""
+    targets = target.targets if isinstance(target, AllTargets) else (target,)
+    return any(isinstance(each, DrainTarget) for each in targets)
+
+
 def find_shortfall(target: Target, progress: Progress, checkpoint: UPath) -> str | None:
     """Say what of the target is not committed yet, or None when all of it is.
 
     Looks only at what `commits/` proves, never at what is merely planned.
     """
+    if isinstance(target, DrainTarget):
+        is_pending = progress.state is State.PENDING
+        return f"batch {progress.planned_batch} is pending" if is_pending else None
     if progress.committed_batch is None:
         return "nothing is committed yet"
     if isinstance(target, BatchTarget):

@@ -70,8 +70,8 @@ class BatchWriter:
     """Whether rows say which batch gave them, so that a later result is known from an earlier."""
     remembers: bool = False
     """Whether steps keep state: it is saved only where all rows are made, and once."""
-    prepare: Callable[[DataFrame], DataFrame] = lambda rows: rows
-    """What is left to be done with the rows before they are written."""
+    prepare: Callable[[DataFrame], DataFrame] | None = None
+    """Takes rows through the steps, where batches are as their source gave them."""
     read_malformed: Callable[[int], DataFrame] | None = None
     """Reads what did not parse in a batch, where its rows no longer tell."""
 
@@ -79,9 +79,10 @@ class BatchWriter:
         """Write a batch to every sink; a sink that has it already passes it over."""
         is_split = MALFORMED in batch.columns
         is_bad = F.col(MALFORMED).isNotNull() if is_split else F.lit(False)
-        raw = Tally(batch, {MALFORMED: is_bad, _TOTAL: F.lit(True)} if is_split else {})
-        good = raw.rows.where(~is_bad).drop(MALFORMED) if is_split else raw.rows
-        rows = self.prepare(forget_order(good) if self.remembers else good)
+        raw = Tally(batch, {MALFORMED: is_bad, _TOTAL: F.lit(True)} if self.prepare else {})
+        rows = raw.rows.where(~is_bad).drop(MALFORMED) if is_split else raw.rows
+        rows = forget_order(rows) if self.remembers else rows
+        rows = self.prepare(rows) if self.prepare else rows
         rows = add_batch(rows, batch_id) if self.adds_batch else rows
         marked = Tally(self.gate.mark(rows), self.gate.list_counts())
         with self._hold(marked.rows) as (held, is_held):
@@ -106,6 +107,12 @@ class BatchWriter:
             quarantined = self.quarantine.write(aside, batch_id, query_id) if aside else 0
         records = {one.outlet.writer.name: one.record for one in written}
         return BatchResult(records, quarantined or 0, failed, seen.get(_TOTAL))
+
+    @property
+    def puts_aside(self) -> bool:
+        """Whether rows may be read once more, to be put aside; Spark counts them twice then."""
+        gates = [self.gate, *(outlet.gate for outlet in self.outlets)]
+        return any(gate.puts_aside for gate in gates)
 
     def _write_outlet(
         self, outlet: Outlet, rows: DataFrame, batch_id: int, query_id: str

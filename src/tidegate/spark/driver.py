@@ -9,22 +9,27 @@ from tidegate.core.errors import TidegateError
 from tidegate.core.settings import Settings
 from tidegate.core.spec.loader import load_pipeline
 from tidegate.spark.failure import describe_failure
+from tidegate.spark.replay import replay_quarantine
 from tidegate.spark.runner import run_pipeline
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run planned pipelines; the last line says what happened, for whoever reads only that."""
     parser = argparse.ArgumentParser(prog="run_pipelines.py", description=__doc__)
-    parser.add_argument("--run-id", required=True, help="the run, as it was planned")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--run-id", help="the run, as it was planned")
+    what.add_argument("--replay", help="the replay of what was put aside, as it was begun")
     parser.add_argument("pipelines", nargs="+", metavar="PIPELINE")
     options = parser.parse_args(arguments)
     settings = Settings.from_environment()
     failures = []
     for name in options.pipelines:
         try:
-            run_pipeline(
-                load_pipeline(settings.pipelines, name).require(), settings, options.run_id
-            )
+            pipeline = load_pipeline(settings.pipelines, name).require()
+            if options.replay:
+                replay_quarantine(pipeline, settings, options.replay)
+            else:
+                run_pipeline(pipeline, settings, options.run_id)
         except Exception as error:
             if not isinstance(error, TidegateError):
                 sys.excepthook(type(error), error, error.__traceback__)

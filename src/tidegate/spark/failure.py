@@ -9,10 +9,35 @@ from pyspark.errors import PythonException
 from tidegate.core.errors import TidegateError
 from tidegate.spark.sources import first_line
 
-_CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_]{3,})(\.[A-Z0-9_]+)*\] [^\n]+")
+# Several conditions may stand in one line, each wrapped into the one before.
+_CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_]{3,})(\.[A-Z0-9_]+)*\] (?=(?P<told>[^\n]+))")
 _CAUSE = re.compile(r"^Caused by: (?:[\w$]+\.)*(?P<told>[\w$]+: [^\n]+)", re.MULTILINE)
 _RAISED = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception): [^\n]+)", re.MULTILINE)
 _WRAPPERS = frozenset({"STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR", "TASK_WRITE_FAILED"})
+
+
+# A Delta source asks for a new start when the schema of its table changes while it is read.
+_RESTARTS = frozenset(
+    {
+        "DELTA_SCHEMA_CHANGED",
+        "DELTA_SCHEMA_CHANGED_WITH_STARTING_OPTIONS",
+        "DELTA_SCHEMA_CHANGED_WITH_VERSION",
+        "DELTA_STREAMING_METADATA_EVOLUTION",
+    }
+)
+_REMEDIES = {
+    "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG": "Say schema_tracking: true in the "
+    "source, in a pipeline with a new name, and so a checkpoint of its own.",
+    "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION": "See that the steps and the "
+    "sink's table fit the new columns; then say so in the spec, by "
+    "spark: {spark.databricks.delta.streaming.allowSourceColumnRename: always}, or "
+    "…allowSourceColumnDrop or …allowSourceColumnTypeChange.",
+}
+
+
+def asks_for_restart(error: BaseException) -> bool:
+    """Whether a query that is started again goes on where this one failed."""
+    return any(found["name"] in _RESTARTS for found in _CONDITION.finditer(str(error)))
 
 
 def describe_failure(error: BaseException) -> str:
@@ -28,7 +53,8 @@ def describe_failure(error: BaseException) -> str:
     # Spark wraps the condition that a person needs into several that say only that a job failed.
     conditions = [m for m in _CONDITION.finditer(str(error)) if m["name"] not in _WRAPPERS]
     if conditions:
-        return f"Spark failed: {conditions[0][0].strip()}"
+        told = f"Spark failed: {conditions[0][0]}{conditions[0]['told'].strip()}"
+        return " ".join(filter(None, [told, _REMEDIES.get(conditions[0]["name"])]))
     causes = _CAUSE.findall(str(error))  # of a client's error, such as Kafka's, the innermost
     if causes:
         return f"Spark failed: {causes[-1].strip()}"

@@ -32,7 +32,7 @@ class KafkaReader:
         """Open all records as a stream, bounded per batch."""
         limit = {"maxOffsetsPerTrigger": str(self.source.max_offsets_per_trigger)}
         options = self._options | self._subscribe() | self._start() | limit
-        return self._decode(reader.format("kafka").options(**options).load())
+        return self.decode(reader.format("kafka").options(**options).load())
 
     def read_range(self, session: SparkSession, start: Offsets, end: Offsets) -> DataFrame:
         """Read a range of offsets once more, decoded as the stream decodes it."""
@@ -46,9 +46,10 @@ class KafkaReader:
             "startingOffsets": json.dumps(begin),
             "endingOffsets": json.dumps(end),
         }
-        return self._decode(session.read.format("kafka").options(**options).load())
+        return self.decode(session.read.format("kafka").options(**options).load())
 
-    def _decode(self, records: DataFrame) -> DataFrame:
+    def decode(self, records: DataFrame) -> DataFrame:
+        """Turn records, as Kafka has them, into columns."""
         return decode(records, self.source, self._choose_columns(), self._schemas)
 
     @cached_property

@@ -10,6 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.spec.sinks.delta import SchemaChange
+from tidegate.spark.columns import spell_content
 from tidegate.spark.gate import FAILED, Gate
 from tidegate.spark.sinks.delta import DeltaAppend
 from tidegate.spark.values.decoding import MALFORMED
@@ -23,6 +25,9 @@ _PLACE = {
 }
 _RAW = {"key": "binary", "value": "binary"}
 
+MALFORMED_RULE = "malformed"
+"""The rule by which values that did not parse are put aside."""
+
 
 @dataclass(frozen=True)
 class Quarantine:
@@ -34,7 +39,7 @@ class Quarantine:
     @classmethod
     def of(cls, pipeline: Pipeline, settings: Settings, run_id: str) -> Quarantine:
         """Open the quarantine of a pipeline."""
-        return cls(run_id, DeltaAppend(pipeline.quarantine_sink, settings, evolves=True))
+        return cls(run_id, DeltaAppend(pipeline.quarantine_sink, settings, SchemaChange.EVOLVE))
 
     def write(self, parts: list[DataFrame], batch_id: int, query_id: str) -> int | None:
         """Write what was put aside in a batch; say how many rows it was."""
@@ -53,7 +58,7 @@ def shape_malformed(malformed: DataFrame) -> DataFrame:
     """Shape values that did not parse: their bytes, place and reason."""
     record = malformed.select(f"{MALFORMED}.*")
     return record.select(
-        F.lit("malformed").alias("rule"),
+        F.lit(MALFORMED_RULE).alias("rule"),
         F.col("reason"),
         _null("sink", "string"),
         *(_take(record, name, name, kind) for name, (_, kind) in _PLACE.items()),
@@ -65,7 +70,7 @@ def shape_malformed(malformed: DataFrame) -> DataFrame:
 def shape_failed(gate: Gate, marked: DataFrame) -> DataFrame:
     """Shape rows that broke a rule: all of the row as JSON, and where it came from."""
     rows = gate.put_aside(marked)
-    row = F.to_json(F.struct(*rows.drop(FAILED).columns))
+    row = spell_content(rows.drop(FAILED).columns)
     return rows.select(
         F.element_at(FAILED, 1).alias("rule"),
         gate.explain().alias("reason"),

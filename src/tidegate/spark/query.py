@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
 
 from tidegate.core.checkpoint.log import read_batch_offsets, read_initial_offsets
 from tidegate.core.settings import Settings
@@ -26,6 +28,25 @@ from tidegate.spark.values.text import add_unknown_columns
 
 
 @dataclass(frozen=True)
+class OpenQuery:
+    """The parts of a query, each checked against the next."""
+
+    streams: Mapping[str, DataFrame]
+    """Its sources, as they are read."""
+    result: DataFrame
+    """What the steps give."""
+    writer: BatchWriter
+    remembers: bool
+    finish: Callable[[DataFrame], DataFrame]
+    """Takes rows of the only source through the steps."""
+
+    @property
+    def shape(self) -> StructType:
+        """The columns that sinks are given."""
+        return _shape(self.result, self.writer.adds_batch).schema
+
+
+@dataclass(frozen=True)
 class Query:
     """The streaming query of one run."""
 
@@ -36,10 +57,32 @@ class Query:
 
     def build(self, session: SparkSession) -> tuple[DataFrame, BatchWriter]:
         """Build the stream, and what writes its batches."""
+        query = self.open(session)
+        split = [name for name, stream in query.streams.items() if MALFORMED in stream.columns]
+        if query.remembers or self.pipeline.sources:
+            # The steps are part of the stream, so a batch has only what they let through.
+            return query.result, replace(
+                query.writer,
+                read_malformed=(
+                    (lambda batch_id: self._read_malformed(session, split, batch_id))
+                    if split
+                    else None
+                ),
+            )
+        if not (split or self.pipeline.adds_unknown_fields or query.writer.puts_aside):
+            return query.result, query.writer
+        (stream,) = query.streams.values()
+        return stream, replace(query.writer, prepare=query.finish)
+
+    def open(self, session: SparkSession) -> OpenQuery:
+        """Open sources, steps and sinks, and check that they fit."""
         if self.pipeline.sources:
             name_sources(session)
+        checkpoint = self.settings.checkpoint_url_of(self.pipeline.name)
         streams = {
-            name: open_stream(session, name, source, self.settings, accepts_loss=self.accepts_loss)
+            name: open_stream(
+                *(session, name, source, self.settings, checkpoint), accepts_loss=self.accepts_loss
+            )
             for name, source in self.pipeline.inputs.items()
         }
         good = {name: _leave_malformed(stream) for name, stream in streams.items()}
@@ -50,22 +93,13 @@ class Query:
         if remembers:
             tune_for_state(session, self.pipeline)
         writer = self._open_writer(session, result, remembers=remembers)
-        split = [name for name, stream in streams.items() if MALFORMED in stream.columns]
-        if not split:
-            return result, writer
-        if remembers or self.pipeline.sources:
-            # The steps are part of the stream, so a batch has only what they let through.
-            return result, replace(
-                writer,
-                read_malformed=lambda batch_id: self._read_malformed(session, split, batch_id),
-            )
 
         def finish(rows: DataFrame) -> DataFrame:
             if self.pipeline.adds_unknown_fields:
                 rows = add_unknown_columns(rows, writer.outlets[0].writer.read_schema(session))
             return self._transform(rows, context)
 
-        return streams[first], replace(writer, prepare=finish)
+        return OpenQuery(streams, result, writer, remembers, finish)
 
     def _open_context(
         self, session: SparkSession, streams: dict[str, DataFrame]
@@ -88,7 +122,7 @@ class Query:
         self, session: SparkSession, result: DataFrame, *, remembers: bool
     ) -> BatchWriter:
         adds_batch = self.pipeline.output_mode is OutputMode.UPDATE
-        shape = add_batch(result, 0) if adds_batch else result
+        shape = _shape(result, adds_batch)
         gate = Gate(self.pipeline.expect)
         gate.check(shape)
         return BatchWriter(
@@ -102,7 +136,7 @@ class Query:
     def _open_outlet(self, sink: Sink, session: SparkSession, rows: DataFrame) -> Outlet:
         gate = Gate(sink.rules, sink.name)
         gate.check(rows, sink.where)
-        writer = open_sink(sink, self.settings, self.pipeline.name, evolves=self.pipeline.evolves)
+        writer = open_sink(sink, self.settings, self.pipeline.name, self.pipeline.table_policy)
         writer.prepare(session, rows.schema)
         return Outlet(writer, gate, sink.where)
 
@@ -121,6 +155,10 @@ class Query:
         reader = KafkaReader(source, self.settings, self.accepts_loss)
         rows = reader.read_range(session, start, end or start)
         return rows.where(F.col(MALFORMED).isNotNull()).select(MALFORMED)
+
+
+def _shape(result: DataFrame, adds_batch: bool) -> DataFrame:
+    return add_batch(result, 0) if adds_batch else result
 
 
 def _leave_malformed(stream: DataFrame) -> DataFrame:

@@ -12,12 +12,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tidegate.core.checkpoint.log import read_query_id
 from tidegate.core.checkpoint.progress import read_progress
 from tidegate.core.errors import LedgerError, TransformError
-from tidegate.core.ledger import Attempt, Decision, Ledger, Outcome
+from tidegate.core.ledger import Attempt, Decision, Ledger, Outcome, Plan
 from tidegate.core.recovery import recover_batches
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.spark.batch import BatchWriter
-from tidegate.spark.failure import describe_failure
+from tidegate.spark.failure import asks_for_restart, describe_failure
 from tidegate.spark.query import Query
 from tidegate.spark.recorder import BatchRecorder
 from tidegate.spark.session import open_session
@@ -38,19 +38,34 @@ def run_pipeline(pipeline: Pipeline, settings: Settings, run_id: str) -> None:
     started_at = _now()
     ledger.record_attempt(run_id, Attempt(Outcome.RUNNING, started_at))
     try:
-        session = open_session(pipeline)
-        rows, writer = Query(pipeline, settings, run_id, plan.accepts_loss).build(session)
-        recorder = BatchRecorder(ledger, pipeline.name, run_id)
-        session.streams.addListener(recorder)
-        try:
-            _Drain(pipeline, settings, writer, recorder).run(rows)
-        finally:
-            session.streams.removeListener(recorder)
+        _drain_source(pipeline, settings, plan, ledger)
     except BaseException as error:
         failed = Attempt(Outcome.FAILED, started_at, _now(), describe_failure(error))
         ledger.record_attempt(run_id, failed)
         raise
     ledger.record_attempt(run_id, Attempt(Outcome.SUCCEEDED, started_at, _now()))
+
+
+def _drain_source(pipeline: Pipeline, settings: Settings, plan: Plan, ledger: Ledger) -> None:
+    """Read a source to its end; begin again as often as its table's schema changes meanwhile."""
+    told: str | None = None
+    while True:
+        session = open_session(pipeline)
+        rows, writer = Query(pipeline, settings, plan.run_id, plan.accepts_loss).build(session)
+        recorder = BatchRecorder(ledger, pipeline.name, plan.run_id)
+        session.streams.addListener(recorder)
+        try:
+            _Drain(pipeline, settings, writer, recorder).run(rows)
+        except StreamingQueryException as error:
+            # The same change twice is one that beginning again does not help against.
+            if not asks_for_restart(error) or describe_failure(error) == told:
+                raise
+            told = describe_failure(error)
+            print(f"tidegate: {pipeline.name} begins again. {told}", flush=True)
+        else:
+            return
+        finally:
+            session.streams.removeListener(recorder)
 
 
 @dataclass(frozen=True)

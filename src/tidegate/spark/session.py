@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from tidegate.core.spec.pipeline import Pipeline
@@ -29,7 +32,8 @@ def open_session(pipeline: Pipeline) -> SparkSession:
         session.conf.set(key, cores)
     session.conf.set("spark.sql.session.timeZone", "UTC")
     for key, value in pipeline.spark.items():
-        if session.conf.isModifiable(key):
+        # What is for the whole application was set when it began; asked, Spark does not know Delta's.
+        with suppress(AnalysisException):
             session.conf.set(key, value)
     return session
 

@@ -6,31 +6,17 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
+from tidegate.core.connection import read_connection
 from tidegate.core.errors import SourceError
 from tidegate.core.settings import Settings
-from tidegate.core.spec.base import format_duration
+from tidegate.core.spec.files import FilesSource
 from tidegate.core.spec.kafka import KafkaSource
 from tidegate.core.spec.pipeline import ONLY_SOURCE
-from tidegate.core.spec.source import (
-    CORRUPT_RECORD,
-    TEXT_RECORDS,
-    CleanSource,
-    DeltaSource,
-    FileFormat,
-    FilesSource,
-    Malformed,
-    RateSource,
-    Source,
-)
+from tidegate.core.spec.source import DeltaSource, RateSource, Source, SparkSource
 from tidegate.spark.eventtime import apply_watermark
+from tidegate.spark.files import FilesReader
 from tidegate.spark.kafka import KafkaReader
-
-_MODES = {
-    Malformed.KEEP: "PERMISSIVE",
-    Malformed.DROP: "DROPMALFORMED",
-    Malformed.FAIL: "FAILFAST",
-}
-_BINARY_SCHEMA = "path string, modificationTime timestamp, length long, content binary"
+from tidegate.spark.options import set_options
 
 
 def open_stream(
@@ -38,6 +24,7 @@ def open_stream(
     name: str,
     source: Source,
     settings: Settings,
+    checkpoint: str,
     *,
     accepts_loss: bool = False,
 ) -> DataFrame:
@@ -45,6 +32,8 @@ def open_stream(
     reader = session.readStream
     if name != ONLY_SOURCE:
         reader = reader.name(name)
+    if isinstance(source, DeltaSource) and source.schema_tracking:
+        reader = reader.option("schemaTrackingLocation", f"{checkpoint}/schema/{name}")
     rows = _open(reader, source, settings, accepts_loss=accepts_loss)
     return apply_watermark(rows, name, source.watermark) if source.watermark else rows
 
@@ -55,11 +44,13 @@ def _open(
     try:
         match source:
             case FilesSource():
-                return _open_files(reader, source, settings)
+                return FilesReader(source, settings).open_stream(reader)
             case DeltaSource():
                 return _open_delta(reader, source, settings)
             case KafkaSource():
                 return KafkaReader(source, settings, accepts_loss).open_stream(reader)
+            case SparkSource():
+                return _open_format(reader, source)
             case RateSource():
                 reader = reader.format("rate-micro-batch")
                 return reader.option("rowsPerBatch", source.rows_per_batch).load()
@@ -76,42 +67,9 @@ def first_line(error: BaseException) -> str:
     return next((line for line in lines if line), type(error).__name__)
 
 
-def _open_files(reader: DataStreamReader, source: FilesSource, settings: Settings) -> DataFrame:
-    reader = _set_options(
-        reader.format(source.format).options(**source.options),
-        maxFilesPerTrigger=source.max_files_per_trigger,
-        maxBytesPerTrigger=source.max_bytes_per_trigger,
-        maxFileAge=format_duration(source.max_file_age),
-        pathGlobFilter=source.glob,
-        recursiveFileLookup=str(source.recursive).lower(),
-        cleanSource=source.clean_source,
-        sourceArchiveDir=(
-            settings.locate_url(source.archive_path)
-            if source.archive_path and source.clean_source is CleanSource.ARCHIVE
-            else None
-        ),
-    )
-    schema = source.file_schema
-    if source.format in TEXT_RECORDS:
-        reader = reader.option("mode", _MODES[source.malformed])
-        if source.malformed is Malformed.KEEP:
-            reader = reader.option("columnNameOfCorruptRecord", CORRUPT_RECORD)
-            schema = f"{schema}, {CORRUPT_RECORD} string"
-    elif source.format is FileFormat.BINARY:
-        schema = _BINARY_SCHEMA
-    if schema:
-        reader = reader.schema(schema)
-    rows = reader.load(settings.locate_url(source.path))
-    if not source.provenance:
-        return rows
-    return rows.selectExpr(
-        "*", "_metadata.file_path AS _file", "_metadata.file_modification_time AS _file_modified"
-    )
-
-
 def _open_delta(reader: DataStreamReader, source: DeltaSource, settings: Settings) -> DataFrame:
     starting = source.starting_timestamp
-    reader = _set_options(
+    reader = set_options(
         reader.format("delta"),
         maxFilesPerTrigger=source.max_files_per_trigger,
         maxBytesPerTrigger=source.max_bytes_per_trigger,
@@ -123,8 +81,7 @@ def _open_delta(reader: DataStreamReader, source: DeltaSource, settings: Setting
     return reader.load(settings.locate_url(source.table))
 
 
-def _set_options(reader: DataStreamReader, **options: str | int | None) -> DataStreamReader:
-    for key, value in options.items():
-        if value is not None:
-            reader = reader.option(key, value)
-    return reader
+def _open_format(reader: DataStreamReader, source: SparkSource) -> DataFrame:
+    hidden = read_connection(source.connection) if source.connection else {}
+    reader = reader.format(source.format).options(**source.options).options(**hidden)
+    return (reader.schema(source.file_schema) if source.file_schema else reader).load()

@@ -14,7 +14,7 @@ from tidegate.core.ends.files import (
     refuse_patterns,
 )
 from tidegate.core.errors import BlockedError, SourceError
-from tidegate.core.spec.source import FilesSource
+from tidegate.core.spec.files import FilesSource
 
 DAY_MS = 86_400_000
 WEEK_MS = 7 * DAY_MS

@@ -8,10 +8,10 @@ PIPELINE = (
 )
 FILES = (
     "archive_path, clean_source, format, glob, malformed, max_bytes_per_trigger, max_file_age, "
-    "max_files_per_trigger, options, path, provenance, recursive, schema, type, watermark"
+    "max_files_per_trigger, on_unknown, options, path, provenance, recursive, schema, type, watermark"
 )
 DELTA = (
-    "change_data_feed, max_bytes_per_trigger, max_files_per_trigger, skip_change_commits, "
+    "change_data_feed, max_bytes_per_trigger, max_files_per_trigger, schema_tracking, skip_change_commits, "
     "starting_timestamp, starting_version, table, type, watermark"
 )
 SINK = (

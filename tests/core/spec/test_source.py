@@ -3,14 +3,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pydantic import ValidationError
 
-from tidegate.core.spec.source import (
-    CleanSource,
-    DeltaSource,
-    FileFormat,
-    FilesSource,
-    Malformed,
-    RateSource,
-)
+from tidegate.core.spec.files import CleanSource, FileFormat, FilesSource, Malformed
+from tidegate.core.spec.source import DeltaSource, RateSource
 
 BOUND = "needs exactly one of max_files_per_trigger and max_bytes_per_trigger"
 ARCHIVE = "clean_source archive and archive_path go together"
@@ -281,12 +275,15 @@ def test_a_schema_may_name_them_where_provenance_is_off(write_files, parse):
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
-        ("{}", "type is required and missing; allowed are delta, files, kafka, rate"),
-        ("{table: x}", "type is required and missing; allowed are delta, files, kafka, rate"),
-        ("{type: kinesis}", "type is 'kinesis'; allowed are delta, files, kafka, rate"),
-        ("{type: Files}", "type is 'Files'; allowed are delta, files, kafka, rate"),
-        ("{type: }", "type is None; allowed are delta, files, kafka, rate"),
-        ("{type: [files]}", "type is ['files']; allowed are delta, files, kafka, rate"),
+        ("{}", "type is required and missing; allowed are delta, files, kafka, rate, spark"),
+        (
+            "{table: x}",
+            "type is required and missing; allowed are delta, files, kafka, rate, spark",
+        ),
+        ("{type: kinesis}", "type is 'kinesis'; allowed are delta, files, kafka, rate, spark"),
+        ("{type: Files}", "type is 'Files'; allowed are delta, files, kafka, rate, spark"),
+        ("{type: }", "type is None; allowed are delta, files, kafka, rate, spark"),
+        ("{type: [files]}", "type is ['files']; allowed are delta, files, kafka, rate, spark"),
     ],
 )
 def test_a_source_of_no_known_type_names_the_types(write, problem_of, source, problem):
@@ -344,3 +341,44 @@ def test_a_source_is_frozen():
     source = RateSource(type="rate", rows_per_batch=1)
     with pytest.raises(ValidationError, match="frozen"):
         source.rows_per_batch = 2
+
+
+@pytest.mark.parametrize("known", ["kafka", "delta"])
+def test_a_format_that_has_a_type_of_its_own_is_pointed_to_it(write, problem_of, known):
+    assert f"format {known} has a type of its own" in problem_of(
+        write(source=f"source: {{type: spark, format: {known}}}")
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "problem"),
+    [
+        ("format: csv, schema: id long, on_unknown: drop", "on_unknown is only for format json"),
+        (
+            "format: json, schema: id long, on_unknown: rescue, options: {multiLine: true}",
+            "on_unknown needs a record a line, in UTF-8, so multiLine of options must go",
+        ),
+        ("format: json, schema: _rescued long", "schema must not name _rescued: tidegate adds it"),
+    ],
+)
+def test_unknown_fields_are_told_apart_only_in_lines_of_json(write, problem_of, fields, problem):
+    source = f"source: {{type: files, path: x, max_files_per_trigger: 1, {fields}}}"
+    assert problem_of(write(source=source)).endswith(problem)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"format": "json"}, "rescue"),
+        ({"format": "csv"}, "drop"),
+        ({"format": "json", "on_unknown": "evolve"}, "evolve"),
+        ({"format": "json", "options": {"multiLine": True}}, "drop"),
+        ({"format": "json", "options": {"encoding": "UTF-16"}}, "drop"),
+        ({"format": "json", "options": {"multiLine": False, "lineSep": "x"}}, "rescue"),
+    ],
+)
+def test_unknown_fields_are_rescued_where_they_can_be_told(fields, expected):
+    source = FilesSource(
+        type="files", path="x", schema="id long", max_files_per_trigger=1, **fields
+    )
+    assert source.unknown_fields == expected

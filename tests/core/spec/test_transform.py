@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from tidegate.core.spec.source import FileFormat
+from tidegate.core.spec.files import FileFormat
 from tidegate.core.spec.transform import PythonStep, SqlStep, StaticDelta, StaticFiles
 
 STEP = "a step is {sql: SELECT …}, {python: module:function} or {changes: debezium}"

@@ -16,7 +16,7 @@ from upath import UPath
 
 from tidegate.core.checkpoint.filelog import LoggedFile
 from tidegate.core.errors import BlockedError, SourceError
-from tidegate.core.spec.source import FilesSource
+from tidegate.core.spec.files import FilesSource
 from tidegate.core.storage import is_local
 
 # What fsspec's file systems call the time of the last change.

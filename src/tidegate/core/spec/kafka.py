@@ -27,13 +27,11 @@ from tidegate.core.spec.base import (
     refuse_truth,
 )
 from tidegate.core.spec.schema import Schema, parse_columns
+from tidegate.core.spec.unknown import RESCUED, OnUnknown
 from tidegate.core.spec.watermark import TimedSource
 
 PROVENANCE = ("_topic", "_partition", "_offset", "_timestamp")
 """The columns that say which record a row came from."""
-
-RESCUED = "_rescued"
-"""The column that holds the fields which the schema does not name, as JSON."""
 
 _TOPIC = r"[A-Za-z0-9._-]{1,249}"
 _MESSAGE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
@@ -103,15 +101,6 @@ class OnMalformed(StrEnum):
     """What becomes of a value that does not parse."""
 
     QUARANTINE = "quarantine"
-    FAIL = "fail"
-
-
-class OnUnknown(StrEnum):
-    """What becomes of a field that the schema does not name."""
-
-    RESCUE = "rescue"
-    EVOLVE = "evolve"
-    DROP = "drop"
     FAIL = "fail"
 
 

@@ -22,15 +22,18 @@ from tidegate.core.spec.base import (
     refuse_truth,
 )
 from tidegate.core.spec.expectation import Expectation, OnFail, find_rule_twins
-from tidegate.core.spec.kafka import KafkaSource, OnMalformed, OnUnknown
+from tidegate.core.spec.files import FilesSource
+from tidegate.core.spec.kafka import KafkaSource, OnMalformed
 from tidegate.core.spec.sinks.base import MAIN, QUARANTINE
-from tidegate.core.spec.sinks.delta import DeltaSink
+from tidegate.core.spec.sinks.delta import DeltaMode, DeltaSink, SchemaChange
 from tidegate.core.spec.sinks.files import FilesSink
 from tidegate.core.spec.sinks.jdbc import JdbcSink
 from tidegate.core.spec.sinks.kafka import KafkaSink
 from tidegate.core.spec.sinks.sink import Sink
-from tidegate.core.spec.source import Source
+from tidegate.core.spec.sinks.spark import SparkSink
+from tidegate.core.spec.source import DeltaSource, RateSource, Source, SparkSource
 from tidegate.core.spec.transform import StaticTable, Steps
+from tidegate.core.spec.unknown import RESCUED, OnUnknown
 
 _PRESETS = ("@once", "@continuous", "@hourly", "@daily", "@weekly", "@monthly", "@yearly")
 _CRON_FIELDS = ("minute", "hour", "day", "month", "weekday")
@@ -75,13 +78,6 @@ class OutputMode(StrEnum):
     APPEND = "append"
     UPDATE = "update"
     COMPLETE = "complete"
-
-
-class SchemaChange(StrEnum):
-    """What becomes of columns that a table does not have."""
-
-    FAIL = "fail"
-    EVOLVE = "evolve"
 
 
 _TRIGGER = "available_now"
@@ -153,10 +149,11 @@ class Pipeline(SpecModel):
         default=(), description="What rows must be like after the last step, for all sinks."
     )
     sinks: tuple[Sink, ...] = Field(min_length=1)
-    schema_change: SchemaChange = Field(
-        default=SchemaChange.FAIL,
-        description="What becomes of columns that a Delta table does not have: fail, or evolve, "
-        "which adds them.",
+    schema_change: SchemaChange | None = Field(
+        default=None,
+        description="What becomes of columns that a Delta table does not have: evolve adds them, "
+        f"rescue keeps them in {RESCUED} (the default where rows come from outside and are "
+        "appended), fail stops the run (the default elsewhere).",
     )
     quarantine: Location | None = Field(
         default=None,
@@ -178,21 +175,33 @@ class Pipeline(SpecModel):
 
     @property
     def adds_unknown_fields(self) -> bool:
-        """Whether fields that the schema of Kafka's values does not name become columns."""
-        source = self.source
-        return isinstance(source, KafkaSource) and source.value.unknown_fields is _EVOLVE
+        """Whether fields that the source's schema does not name become columns."""
+        match self.source:
+            case KafkaSource(value=value):
+                return value.unknown_fields is _EVOLVE
+            case FilesSource(unknown_fields=unknown):
+                return unknown is _EVOLVE
+        return False
 
     @property
-    def evolves(self) -> bool:
-        """Whether tables are given columns that they do not have."""
-        return self.schema_change is SchemaChange.EVOLVE or self.adds_unknown_fields
+    def table_policy(self) -> SchemaChange:
+        """What becomes of columns that a table does not have, said or not."""
+        if self.adds_unknown_fields:
+            return SchemaChange.EVOLVE
+        if self.schema_change:
+            return self.schema_change
+        is_outside = not any(
+            isinstance(end, DeltaSource | RateSource) for end in self.inputs.values()
+        )
+        is_raw = is_outside and all(sink.mode is DeltaMode.APPEND for sink in self.delta_sinks)
+        return SchemaChange.RESCUE if is_raw else SchemaChange.FAIL
 
     @property
     def connections(self) -> tuple[str, ...]:
         """The connections that the pipeline needs, by name."""
         ends = (*self.inputs.values(), *self.sinks)
-        kinds = (KafkaSource, KafkaSink, JdbcSink)
-        names = [end.connection for end in ends if isinstance(end, kinds)]
+        kinds = (KafkaSource, KafkaSink, JdbcSink, SparkSource, SparkSink)
+        names = [end.connection for end in ends if isinstance(end, kinds) and end.connection]
         registries = (source.value.registry for source in self.kafka_inputs.values())
         names += [registry for registry in registries if registry]
         return tuple(dict.fromkeys(names))
@@ -273,7 +282,9 @@ def _find_misnamed_views(given: Mapping[str, Any]) -> Iterator[str]:
     elif sources and len(named) < _SEVERAL:
         yield "sources is for two or more; a single one is source"
     elif _EVOLVE in [
-        _field_of(_field_of(one, "value"), "on_unknown") for one in _list_several(given)
+        _field_of(part, "on_unknown")
+        for one in _list_several(given)
+        for part in (one, _field_of(one, "value"))
     ]:
         yield f"on_unknown {_EVOLVE} is only for a single source"
     elif sources and not given.get("transform"):
@@ -296,6 +307,12 @@ def _find_misused_modes(given: Mapping[str, Any]) -> Iterator[str]:
         kind, way = _field_of(sink, "type"), str(_field_of(sink, "mode") or "append")
         if kind == "files" and mode != OutputMode.APPEND:
             yield f"sinks[{number}] keeps files, which cannot take back a result of {mode}"
+        if (
+            kind == "delta"
+            and way != "append"
+            and given.get("schema_change") == SchemaChange.RESCUE
+        ):
+            yield f"sinks[{number}] is of mode {way}; schema_change rescue is for mode append"
         if kind not in ("delta", "jdbc"):
             continue
         if mode == OutputMode.UPDATE and way != "upsert":

@@ -16,8 +16,8 @@ from pydantic import (
 )
 
 from tidegate.core.spec.base import Location, Options, SpecModel, check_pattern
+from tidegate.core.spec.files import FileFormat
 from tidegate.core.spec.schema import Schema
-from tidegate.core.spec.source import FileFormat
 
 _REFERENCE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*"
 

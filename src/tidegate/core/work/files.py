@@ -9,7 +9,7 @@ from tidegate.core.checkpoint.progress import Progress
 from tidegate.core.ends.files import Backlog, find_backlog, list_landing, refuse_patterns
 from tidegate.core.errors import BlockedError
 from tidegate.core.settings import Settings
-from tidegate.core.spec.source import FilesSource
+from tidegate.core.spec.files import FilesSource
 from tidegate.core.target import FilesTarget
 from tidegate.core.work.finding import Finding, mention_pending
 

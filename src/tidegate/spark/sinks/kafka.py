@@ -77,7 +77,7 @@ class KafkaSend:
             self._send(records.drop(_ROW_ID))
         finally:
             records.unpersist()
-        self._marker.forget_before(batch_id)
+        self._marker.forget_before(batch_id, query_id)
         return SinkRecord(rows=held_count + count, version=None)
 
     def _send(self, records: DataFrame) -> None:

@@ -23,16 +23,16 @@ class BatchMarker:
 
     def find(self, batch_id: int, query_id: str) -> dict[str, Any] | None:
         """Find what was noted when a batch was begun; None where it never was."""
-        found = read_json(self._file(batch_id)) or {}
-        return found if found.get("tag") == self.name(batch_id, query_id) else None
+        found: dict[str, Any] | None = read_json(self._file(batch_id, query_id))
+        return found
 
     def note(self, batch_id: int, query_id: str, **facts: Any) -> None:
         """Note that a batch is begun."""
-        write_json(self._file(batch_id), {"tag": self.name(batch_id, query_id), **facts})
+        write_json(self._file(batch_id, query_id), facts)
 
-    def forget_before(self, batch_id: int) -> None:
+    def forget_before(self, batch_id: int, query_id: str) -> None:
         """Forget the batch before one: it is committed by now."""
-        self._file(batch_id - 1).unlink(missing_ok=True)
+        self._file(batch_id - 1, query_id).unlink(missing_ok=True)
 
-    def _file(self, batch_id: int) -> UPath:
-        return self.folder / f"{batch_id}.json"
+    def _file(self, batch_id: int, query_id: str) -> UPath:
+        return self.folder / f"{query_id}_{batch_id}.json"

@@ -67,6 +67,6 @@ class PythonWriter:
                 f"{first_line(error)}",
                 remedy="Correct the function; the next run calls it again for this batch.",
             ) from error
-        self._marker.forget_before(batch_id)
+        self._marker.forget_before(batch_id, query_id)
         is_count = isinstance(told, int) and not isinstance(told, bool)
         return SinkRecord(rows=told if is_count else None, version=None)

@@ -6,6 +6,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from tidegate.core.connection import read_connection
 from tidegate.core.errors import SinkError
 from tidegate.core.ledger import SinkRecord
 from tidegate.core.spec.sinks.spark import SparkSink
@@ -37,7 +38,8 @@ class SparkWriter:
     def write(self, batch: DataFrame, batch_id: int, query_id: str) -> SinkRecord:  # noqa: ARG002
         """Append the rows."""
         rows = choose_columns(batch, self.sink.columns)
-        writer = rows.write.format(self.sink.format).options(**self.sink.options)
+        hidden = read_connection(self.sink.connection) if self.sink.connection else {}
+        writer = rows.write.format(self.sink.format).options(**(self.sink.options | hidden))
         try:
             writer.mode("append").save()
         except AnalysisException as error:

@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType
 
 from tidegate.core.ledger import SinkRecord
 from tidegate.core.settings import Settings
-from tidegate.core.spec.sinks.delta import DeltaMode, DeltaSink
+from tidegate.core.spec.sinks.delta import DeltaMode, DeltaSink, SchemaChange
 from tidegate.core.spec.sinks.files import FilesSink
 from tidegate.core.spec.sinks.jdbc import JdbcSink
 from tidegate.core.spec.sinks.kafka import KafkaSink
@@ -47,11 +47,11 @@ class SinkWriter(Protocol):
         """Write a batch's rows, already chosen, unless the sink has them; leave out columns."""
 
 
-def open_sink(sink: Sink, settings: Settings, pipeline: str, *, evolves: bool) -> SinkWriter:
+def open_sink(sink: Sink, settings: Settings, pipeline: str, policy: SchemaChange) -> SinkWriter:
     """Open the sink that a spec describes."""
     match sink:
         case DeltaSink():
-            return _open_delta(sink, settings, evolves=evolves)
+            return _open_delta(sink, settings, policy)
         case KafkaSink():
             return KafkaSend(sink, settings.sink_state_of(pipeline, sink.name))
         case JdbcSink():
@@ -64,15 +64,15 @@ def open_sink(sink: Sink, settings: Settings, pipeline: str, *, evolves: bool) -
             return SparkWriter(sink)
 
 
-def _open_delta(sink: DeltaSink, settings: Settings, *, evolves: bool) -> SinkWriter:
+def _open_delta(sink: DeltaSink, settings: Settings, policy: SchemaChange) -> SinkWriter:
     if sink.route_by:
-        return DeltaRoutes(sink, settings, evolves=evolves)
+        return DeltaRoutes(sink, settings, policy)
     match sink.mode:
         case DeltaMode.APPEND:
-            return DeltaAppend(sink, settings, evolves=evolves)
+            return DeltaAppend(sink, settings, policy)
         case DeltaMode.UPSERT:
-            return DeltaUpsert(sink, settings, evolves=evolves)
+            return DeltaUpsert(sink, settings, policy)
         case DeltaMode.SCD2:
-            return DeltaHistory(sink, settings, evolves=evolves)
+            return DeltaHistory(sink, settings, policy)
         case DeltaMode.OVERWRITE:
-            return DeltaOverwrite(sink, settings, evolves=evolves)
+            return DeltaOverwrite(sink, settings, policy)

@@ -24,15 +24,15 @@ class Decoded:
     """Why a value could not be parsed; null where it could."""
 
 
-def fail_where(records: DataFrame, condition: Column, reason: Column) -> DataFrame:
+def tell_place() -> Column:
+    """Say where a record of Kafka's is."""
+    return F.concat(F.concat_ws("-", "topic", "partition"), F.lit(" at offset "), F.col("offset"))
+
+
+def fail_where(
+    records: DataFrame, condition: Column, reason: Column, place: Column | None = None
+) -> DataFrame:
     """Stop the run at a record, naming its place and the reason."""
-    place = F.concat_ws("-", "topic", "partition")
-    told = F.concat(
-        F.lit("tidegate: record "),
-        place,
-        F.lit(" at offset "),
-        F.col("offset"),
-        F.lit(": "),
-        reason,
-    )
+    where = tell_place() if place is None else place
+    told = F.concat(F.lit("tidegate: record "), where, F.lit(": "), reason)
     return records.where(F.when(condition, F.raise_error(told)).isNull())

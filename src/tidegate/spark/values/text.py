@@ -9,18 +9,20 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import ArrayType, DataType, StructType
 
-from tidegate.core.spec.kafka import RESCUED, Decoding, OnUnknown, ValueFormat
+from tidegate.core.spec.kafka import Decoding, ValueFormat
 from tidegate.core.spec.schema import parse_columns
+from tidegate.core.spec.unknown import RESCUED, OnUnknown
 from tidegate.spark.values.decoded import MISFIT, NO_TEXT, PARSED, Decoded, fail_where
 
+_UNKNOWN = "__tidegate_unknown"
 _FIELDS = "__tidegate_fields"
 _CORRUPT = "__tidegate_corrupt"
 _CASE_SENSITIVE = "spark.sql.caseSensitive"
 _COLUMN_NAME = re.compile(r"[^ ,;{}()\n\t=]+")  # what Delta takes
 
 
-def decode_text(records: DataFrame, decoding: Decoding) -> Decoded:
-    """Parse text by the columns of the spec."""
+def decode_text(records: DataFrame, decoding: Decoding, place: Column | None = None) -> Decoded:
+    """Parse text by the columns of the spec; a record's place is told where it stops the run."""
     text = F.col("value").cast("string")
     schema = f"{decoding.value_schema}, {_CORRUPT} string"
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT} | decoding.options
@@ -28,27 +30,31 @@ def decode_text(records: DataFrame, decoding: Decoding) -> Decoded:
     parsed = records.withColumn(PARSED, parse(text, schema, options))
     names = parse_columns(decoding.value_schema or "")
     columns = [F.col(PARSED).getField(name).alias(name) for name in names]
-    policy = decoding.unknown_fields
-    if policy is not OnUnknown.DROP:
-        parsed = parsed.withColumn(_FIELDS, F.from_json(text, "map<string,variant>"))
-        unknown = _list_unknown(names)
-        if policy is OnUnknown.FAIL:
-            # What does not parse at all is told in its own words.
-            parsed = fail_where(parsed, F.size(unknown) > 0, _name_fields(unknown))
-        else:
-            columns.append(F.when(F.size(unknown) > 0, F.to_json(unknown)).alias(RESCUED))
     reason = (
         F.when(~F.is_valid_utf8(text), NO_TEXT)
         .when(F.col(PARSED).isNull(), "the value is empty")
         .when(F.col(PARSED).getField(_CORRUPT).isNotNull(), MISFIT)
     )
-    if decoding.format is ValueFormat.JSON:
-        # Spark's parser stops after the first document, whatever follows it.
-        documents = F.json_array_length(F.concat(F.lit("["), text, F.lit("]")))
-        reason = reason.when(~documents.eqNullSafe(1), "the value is not one JSON document")
-    if policy is not OnUnknown.DROP:
-        reason = reason.when(F.col(_FIELDS).isNull(), "its unknown fields cannot be told apart")
-    return Decoded(parsed, columns, reason)
+    if decoding.format is not ValueFormat.JSON:
+        return Decoded(parsed, columns, reason)
+    # Spark's parser stops after the first document, whatever follows it.
+    documents = F.json_array_length(F.concat(F.lit("["), text, F.lit("]")))
+    reason = reason.when(~documents.eqNullSafe(1), "the value is not one JSON document")
+    policy = decoding.unknown_fields
+    if policy is OnUnknown.DROP:
+        return Decoded(parsed, columns, reason)
+    parsed = parsed.withColumn(_UNKNOWN, _list_unknown(text, names))
+    has_unknown = F.size(_UNKNOWN) > 0
+    if policy is OnUnknown.FAIL:
+        # What does not parse at all is told in its own words.
+        named = F.concat(F.lit("unknown fields "), F.array_join(_UNKNOWN, ", "))
+        return Decoded(fail_where(parsed, has_unknown, named, place), columns, reason)
+    # Values are parsed once more only where there are any to be kept.
+    fields = F.when(has_unknown, F.from_json(text, "map<string,variant>"))
+    parsed = parsed.withColumn(_FIELDS, fields)
+    columns.append(F.to_json(_choose_fields()).alias(RESCUED))
+    is_lost = has_unknown & F.col(_FIELDS).isNull()
+    return Decoded(parsed, columns, reason.when(is_lost, "its unknown fields cannot be told apart"))
 
 
 def add_unknown_columns(rows: DataFrame, known: StructType | None) -> DataFrame:
@@ -95,10 +101,10 @@ def _can_be_column(name: str, kind: DataType) -> bool:
     return True
 
 
-def _list_unknown(names: tuple[str, ...]) -> Column:
-    known = F.array(*map(F.lit, names))
-    return F.map_filter(_FIELDS, lambda name, _: ~F.array_contains(known, name))
+def _list_unknown(text: Column, names: tuple[str, ...]) -> Column:
+    return F.array_except(F.json_object_keys(text), F.array(*map(F.lit, names)))
 
 
-def _name_fields(unknown: Column) -> Column:
-    return F.concat(F.lit("unknown fields "), F.array_join(F.map_keys(unknown), ", "))
+def _choose_fields() -> Column:
+    unknown = F.col(_UNKNOWN)
+    return F.map_filter(_FIELDS, lambda name, _: F.array_contains(unknown, name))

@@ -22,6 +22,14 @@ class DeltaMode(StrEnum):
     OVERWRITE = "overwrite"
 
 
+class SchemaChange(StrEnum):
+    """What becomes of columns that a table does not have."""
+
+    FAIL = "fail"
+    EVOLVE = "evolve"
+    RESCUE = "rescue"
+
+
 NEEDED = "needed_columns"
 """The rule that a row has what its sink knows it by."""
 

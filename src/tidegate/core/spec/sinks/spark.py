@@ -15,4 +15,7 @@ class SparkSink(SinkModel):
 
     type: Literal["spark"]
     format: Annotated[str, StringConstraints(pattern=r"^[A-Za-z][\w.-]*$")]
+    connection: str | None = Field(
+        default=None, min_length=1, description="A connection whose options are added, unseen."
+    )
     options: Options = Field(default_factory=dict, description="Options of the format.")

@@ -52,16 +52,16 @@ def find_lacking(
 
 
 def find_changes(
-    table: str, location: str, rows: StructType, stored: StructType, *, evolves: bool
+    table: str, location: str, rows: StructType, stored: StructType, *, takes_new: bool
 ) -> Iterator[SinkError]:
     """Find what became of the rows' columns that a table does not take by itself."""
     differences = list(find_differences(rows, stored))
     new = [found for found in differences if found.kind is Kind.NEW]
     retyped = [found.column for found in differences if found.kind is Kind.OTHER_TYPE]
-    renamed = find_renames(differences) if evolves else []
+    renamed = find_renames(differences) if takes_new else []
     named = ", ".join(f"{found.column} {_spell(found.rows)}" for found in new)
     facts, remedies = [], []
-    if new and not evolves:
+    if new and not takes_new:
         facts.append(f"has no column for {named}")
         remedies.append(
             "To take new columns, say schema_change: evolve, or add them by ALTER TABLE "

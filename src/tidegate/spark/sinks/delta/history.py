@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from tidegate.core.errors import SinkError
 from tidegate.core.settings import Settings
-from tidegate.core.spec.sinks.delta import DeltaSink
+from tidegate.core.spec.sinks.delta import DeltaSink, SchemaChange
 from tidegate.spark.columns import list_absent, pick_fields, refer, spell_content
 from tidegate.spark.sinks.delta.keyed import (
     CHANGED,
@@ -39,8 +39,10 @@ class DeltaHistory(KeyedWriter):
 
     uses = KeyedWriter.uses | {"track": "tracks"}
 
-    def __init__(self, sink: DeltaSink, settings: Settings, *, evolves: bool = False) -> None:
-        super().__init__(sink, settings, evolves=evolves)
+    def __init__(
+        self, sink: DeltaSink, settings: Settings, policy: SchemaChange = SchemaChange.FAIL
+    ) -> None:
+        super().__init__(sink, settings, policy)
         self._rows = SideTable(settings, sink.table, ALL_ROWS)
 
     def read_schema(self, session: SparkSession) -> StructType | None:

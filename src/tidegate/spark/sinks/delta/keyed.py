@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from tidegate.core.errors import SinkError
 from tidegate.core.settings import Settings
-from tidegate.core.spec.sinks.delta import DeltaSink
+from tidegate.core.spec.sinks.delta import DeltaSink, SchemaChange
 from tidegate.spark.columns import list_absent, quote, refer, spell_content
 from tidegate.spark.sinks.delta.checks import find_bad_condition, find_incomparable
 from tidegate.spark.sinks.delta.sidetable import DELETED_ROWS, SideTable
@@ -38,8 +38,10 @@ class KeyedWriter(DeltaWriter):
     is_observed = False  # MERGE reads its rows as often as it likes
     uses = DeltaWriter.uses | {"keys": "knows rows by", "sequence": "orders rows by"}
 
-    def __init__(self, sink: DeltaSink, settings: Settings, *, evolves: bool = False) -> None:
-        super().__init__(sink, settings, evolves=evolves)
+    def __init__(
+        self, sink: DeltaSink, settings: Settings, policy: SchemaChange = SchemaChange.FAIL
+    ) -> None:
+        super().__init__(sink, settings, policy)
         self._names = (*sink.keys, *sink.sequence)
         self._deleted = SideTable(settings, sink.table, DELETED_ROWS)
 
@@ -86,7 +88,7 @@ class KeyedWriter(DeltaWriter):
         on = " AND ".join(f"{STORED}.{quote(name)} = {CHANGED}.{quote(name)}" for name in by)
         table = DeltaTable.forPath(changes.sparkSession, self._location).alias(STORED)
         merge = table.merge(changes.alias(CHANGED), on)
-        return merge.withSchemaEvolution() if self._evolves else merge
+        return merge.withSchemaEvolution() if self._adds_columns else merge
 
 
 def keep_newest(rows: DataFrame, by: Iterable[str], sequence: Iterable[str]) -> DataFrame:

@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType
 from tidegate.core.errors import SinkError
 from tidegate.core.ledger import SinkRecord
 from tidegate.core.settings import Settings
-from tidegate.core.spec.sinks.delta import DeltaSink
+from tidegate.core.spec.sinks.delta import DeltaSink, SchemaChange
 from tidegate.spark.columns import list_absent, pick_fields, quote
 from tidegate.spark.sinks.delta.append import DeltaAppend
 from tidegate.spark.sinks.delta.checks import find_lacking, raise_all
@@ -31,11 +31,13 @@ class DeltaRoutes:
 
     is_observed = False
 
-    def __init__(self, sink: DeltaSink, settings: Settings, *, evolves: bool = False) -> None:
+    def __init__(
+        self, sink: DeltaSink, settings: Settings, policy: SchemaChange = SchemaChange.FAIL
+    ) -> None:
         self.sink = sink
         self.name = sink.name
         self._settings = settings
-        self._evolves = evolves
+        self._policy = policy
         self._column = sink.route_by or ""
         self._each = sink.model_copy(update={"columns": self._leave_out(sink.columns)})
         self._tables: dict[str, DeltaAppend] = {}
@@ -50,9 +52,10 @@ class DeltaRoutes:
 
     def write(self, batch: DataFrame, batch_id: int, query_id: str) -> SinkRecord:
         """Write a batch, each row to its table, unless that holds it already."""
+        chosen = {value: self._select(batch, value) for value in self._list_values(batch)}
         records = [
-            self._open(value).write(self._select(batch, value), batch_id, query_id)
-            for value in self._list_values(batch)
+            self._open(value, rows).write(rows, batch_id, query_id)
+            for value, rows in chosen.items()
         ]
         counts = [record.rows for record in records if record.rows is not None]
         return SinkRecord(
@@ -99,9 +102,9 @@ class DeltaRoutes:
         column = F.col(quote(self._column))
         return batch.where(column.cast("string") == value).drop(column)
 
-    def _open(self, value: str) -> DeltaAppend:
+    def _open(self, value: str, rows: DataFrame) -> DeltaAppend:
         if value not in self._tables:
-            self._tables[value] = DeltaAppend(
-                self._each, self._settings, evolves=self._evolves, route=value
-            )
+            table = DeltaAppend(self._each, self._settings, self._policy, route=value)
+            table.prepare(rows.sparkSession, rows.schema)
+            self._tables[value] = table
         return self._tables[value]

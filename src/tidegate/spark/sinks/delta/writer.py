@@ -15,7 +15,7 @@ from tidegate.core.deltalog import DeltaLog
 from tidegate.core.errors import SinkError
 from tidegate.core.ledger import SinkRecord
 from tidegate.core.settings import Settings
-from tidegate.core.spec.sinks.delta import DeltaSink
+from tidegate.core.spec.sinks.delta import DeltaSink, SchemaChange
 from tidegate.spark.columns import list_absent, pick_fields, refer
 from tidegate.spark.sinks.delta.checks import find_changes, find_lacking, raise_all
 from tidegate.spark.sinks.delta.transaction import Transaction
@@ -43,15 +43,15 @@ class DeltaWriter(ABC):
         self,
         sink: DeltaSink,
         settings: Settings,
+        policy: SchemaChange = SchemaChange.FAIL,
         *,
-        evolves: bool = False,
         route: str | None = None,
     ) -> None:
         self.sink = sink
         self.name = sink.name
         self.table = sink.table if route is None else f"{sink.table}/{route}"
         self._route = route
-        self._evolves = evolves
+        self._adds_columns = policy is not SchemaChange.FAIL
         self._location = settings.locate_url(self.table)
         self._log = DeltaLog(settings.locate(self.table))
         self._version = self._log.find_version()
@@ -100,7 +100,9 @@ class DeltaWriter(ABC):
     def _compare(self, rows: StructType, stored: StructType) -> Iterator[SinkError]:
         """Find what keeps a table that exists from taking rows."""
         stored = pick_fields(stored, list_absent(stored.fieldNames(), self._added))
-        yield from find_changes(self.table, self._location, rows, stored, evolves=self._evolves)
+        yield from find_changes(
+            self.table, self._location, rows, stored, takes_new=self._adds_columns
+        )
 
     @property
     def _added(self) -> tuple[str, ...]:
@@ -130,7 +132,7 @@ class DeltaWriter(ABC):
     ) -> None:
         """Write rows as they are; the first ones create the table."""
         writer = transaction.mark(rows.write.format("delta").mode(mode).options(**options))
-        if self._evolves:
+        if self._adds_columns:
             writer = writer.option("mergeSchema", "true")
         if self._version is None and self.sink.partition_by:
             writer = writer.partitionBy(*self.sink.partition_by)

@@ -1,0 +1,120 @@
+"""Taking up again what was put aside: what is to be taken, and what became of it.
+
+    replays/<id>.json    in a pipeline's state folder, one for each replay
+
+A replay reads one version of the quarantine table, whatever is put aside meanwhile. It is written down
+before it begins, so that one whose driver was killed is gone on with and no row is written twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from pydantic import TypeAdapter, ValidationError
+from upath import UPath
+
+from tidegate.core.errors import LedgerError, ReplayError
+from tidegate.core.quarantine import Choice, count_quarantine
+from tidegate.core.settings import Settings
+from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.storage import list_names, read_json, write_json
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Some of what was put aside, to be written after all."""
+
+    id: str
+    version: int
+    """The version of the quarantine table that is read."""
+    choice: Choice
+    rows: int
+    result: ReplayResult | None = None
+    """None until it is finished."""
+
+
+@dataclass(frozen=True)
+class ReplayResult:
+    """What became of the rows of a replay."""
+
+    written: dict[str, int | None]
+    """Rows by sink; None where a sink does not tell."""
+    put_aside: int
+    """How many failed once more."""
+
+
+_REPLAY: TypeAdapter[Replay] = TypeAdapter(Replay)
+
+
+@dataclass(frozen=True)
+class Replays:
+    """The replays of one pipeline."""
+
+    pipeline: Pipeline
+    settings: Settings
+
+    def begin(self, choice: Choice) -> Replay | None:
+        """Write down what is to be taken up, or find what was not finished; None for nothing."""
+        unfinished = self._find_unfinished()
+        if unfinished:
+            if choice not in (Choice(), unfinished.choice):
+                raise ReplayError(
+                    f"The replay {unfinished.id} was not finished, and it was to take "
+                    f"{unfinished.choice.describe()}.",
+                    remedy="Run the command without options to go on with it; then run this again.",
+                )
+            return unfinished
+        self._refuse_files()
+        found = count_quarantine(self.pipeline, self.settings, choice)
+        if found is None or not found.rows:
+            return None
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        replay = Replay(f"replay__{now}", found.version, choice, found.rows)
+        self._write(replay)
+        return replay
+
+    def read(self, replay_id: str) -> Replay:
+        """Read a replay that was begun."""
+        value = read_json(self._file(replay_id))
+        if value is None:
+            raise ReplayError(
+                f"{self.pipeline.name} has no replay {replay_id!r}.",
+                remedy="Begin one by 'tidegate quarantine replay'.",
+            )
+        try:
+            return _REPLAY.validate_python(value)
+        except ValidationError as error:
+            raise LedgerError(
+                f"The file {self._file(replay_id)} is broken: {error}.",
+                remedy="Restore it from a backup. Deleting it forgets what the replay has written.",
+            ) from error
+
+    def finish(self, replay: Replay, result: ReplayResult) -> None:
+        """Write down what became of a replay."""
+        self._write(replace(replay, result=result))
+
+    def _find_unfinished(self) -> Replay | None:
+        names = sorted(name for name in list_names(self._folder) if name.startswith("replay__"))
+        if not names:
+            return None
+        newest = self.read(names[-1].removesuffix(".json"))
+        return None if newest.result else newest
+
+    def _refuse_files(self) -> None:
+        if self.pipeline.files_sinks:
+            raise ReplayError(
+                f"{self.pipeline.name} writes to files by Spark's own sink, which takes the batches "
+                "of its query alone.",
+                remedy="Read the rows by 'tidegate quarantine show --json', and land them again.",
+            )
+
+    def _write(self, replay: Replay) -> None:
+        write_json(self._file(replay.id), _REPLAY.dump_python(replay, mode="json"))
+
+    def _file(self, replay_id: str) -> UPath:
+        return self._folder / f"{replay_id}.json"
+
+    @property
+    def _folder(self) -> UPath:
+        return self.settings.state_of(self.pipeline.name) / "replays"

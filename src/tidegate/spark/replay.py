@@ -1,0 +1,183 @@
+"""Taking up again what was put aside: through the same rules into the same sinks.
+
+Values that did not parse are decoded once more and go through the steps; rows that broke a rule have
+been through them. What fails again is put aside again, under the replay's own name. Only then are the
+old ones deleted, so that at no moment a row is nowhere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from delta.tables import DeltaTable
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StringType, StructField, StructType
+
+from tidegate.core.errors import ReplayError
+from tidegate.core.quarantine import Choice
+from tidegate.core.replay import Replay, ReplayResult, Replays
+from tidegate.core.settings import Settings
+from tidegate.core.spec.pipeline import Pipeline
+from tidegate.spark.batch import BatchWriter
+from tidegate.spark.gate import Gate
+from tidegate.spark.kafka import KafkaReader
+from tidegate.spark.quarantine import MALFORMED_RULE
+from tidegate.spark.query import OpenQuery, Query
+from tidegate.spark.session import open_session
+from tidegate.spark.sources import first_line
+
+_PARSED = "__tidegate_parsed"
+_CORRUPT = "__tidegate_corrupt"
+_PLACE = ("run_id", "batch_id")
+
+
+def replay_quarantine(pipeline: Pipeline, settings: Settings, replay_id: str) -> None:
+    """Carry out a replay that was written down, or what is left of it."""
+    replays = Replays(pipeline, settings)
+    replay = replays.read(replay_id)
+    session = open_session(pipeline)
+    query = Query(pipeline, settings, replay.id, accepts_loss=False).open(session)
+    result = _Replaying(pipeline, settings, replay, session, query).run()
+    replays.finish(replay, result)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Rows that are written in the same way."""
+
+    rows: DataFrame
+    writer: BatchWriter
+
+
+@dataclass(frozen=True)
+class _Replaying:
+    pipeline: Pipeline
+    settings: Settings
+    replay: Replay
+    session: SparkSession
+    query: OpenQuery
+
+    def run(self) -> ReplayResult:
+        parts = list(self._split())
+        unfit = self._find_unfit()
+        written: dict[str, int | None] = {}
+        put_aside = 0
+        # Numbered as batches of a query of its own, by which sinks know what they have already.
+        for number, part in enumerate(parts):
+            result = part.writer.write(part.rows, number, self.replay.id)
+            put_aside += result.quarantined
+            for name, record in result.sinks.items():
+                known = written.get(name, 0)
+                is_told = known is not None and record.rows is not None
+                written[name] = (known or 0) + (record.rows or 0) if is_told else None
+        if not unfit.isEmpty():
+            quarantine = self.query.writer.quarantine
+            put_aside += quarantine.write([unfit], len(parts), self.replay.id) or 0
+        self._delete_old()
+        return ReplayResult(written, put_aside)
+
+    @cached_property
+    def _taken(self) -> DataFrame:
+        reader = self.session.read.format("delta").option("versionAsOf", self.replay.version)
+        try:
+            rows = reader.load(self._location).where(_spell(self.replay.choice))
+            rows.isEmpty()
+        except AnalysisException as error:
+            raise ReplayError(
+                f"Version {self.replay.version} of {self._location} cannot be read any more: "
+                f"{first_line(error)}",
+                cause="A replay that was begun long ago was not finished, and the table was cleaned.",
+                remedy="Restore the table's files from a backup.",
+            ) from error
+        return rows
+
+    @property
+    def _location(self) -> str:
+        return self.settings.locate_url(self.pipeline.quarantine_sink.table)
+
+    def _split(self) -> Iterator[_Part]:
+        kinds = Counter(
+            (row.rule, row.sink) for row in self._taken.select("rule", "sink").collect()
+        )
+        sinks = sorted({sink for _, sink in kinds if sink is not None})
+        self._refuse_lost(sinks)
+        writer = replace(self.query.writer, remembers=False, adds_batch=False)
+        if (MALFORMED_RULE, None) in kinds:
+            yield _Part(self._decode(), replace(writer, prepare=self.query.finish))
+        if any(sink is None and rule != MALFORMED_RULE for rule, sink in kinds):
+            yield _Part(self._parse(F.col("sink").isNull()), writer)
+        for sink in sinks:
+            # What the rules of all sinks let through has only its own sink's ahead of it.
+            outlets = tuple(o for o in writer.outlets if o.writer.name == sink)
+            own = replace(writer, gate=Gate(()), outlets=outlets)
+            yield _Part(self._parse(F.col("sink") == sink), own)
+
+    def _refuse_lost(self, sinks: list[str]) -> None:
+        known = [sink.name for sink in self.pipeline.sinks]
+        lost = [sink for sink in sinks if sink not in known]
+        if lost:
+            raise ReplayError(
+                f"Rows were put aside by rules of {', '.join(lost)}, and {self.pipeline.name} has no "
+                "such sink any more.",
+                remedy="Choose others by --rule, or bring the sink back.",
+            )
+
+    def _decode(self) -> DataFrame:
+        """Decode values that did not parse by what the spec says now."""
+        if self.query.remembers or self.pipeline.sources or not self.pipeline.kafka_inputs:
+            raise ReplayError(
+                f"The values that {self.pipeline.name} put aside cannot be taken up by themselves.",
+                cause="Its steps remember rows or join sources, and see only what comes in order.",
+                remedy="Correct the values and send them again; choose others by --rule.",
+            )
+        (source,) = self.pipeline.kafka_inputs.values()
+        records = self._taken.where(F.col("rule") == MALFORMED_RULE)
+        headers = "array<struct<key: string, value: binary>>"
+        records = records.withColumn("headers", F.lit(None).cast(headers))
+        return KafkaReader(source, self.settings, accepts_loss=False).decode(records)
+
+    def _parse(self, which: Column) -> DataFrame:
+        return self._read_rows().where(which & self._fits).select(f"{_PARSED}.*").drop(_CORRUPT)
+
+    def _find_unfit(self) -> DataFrame:
+        """Find rows that are not what the steps give now."""
+        reason = F.concat(F.col("reason"), F.lit("; its columns have other types by now"))
+        unfit = self._read_rows().where(~self._fits).withColumn("reason", reason)
+        return unfit.drop(_PARSED, *_PLACE, "quarantined_at")
+
+    def _read_rows(self) -> DataFrame:
+        schema = StructType([*self.query.shape.fields, StructField(_CORRUPT, StringType())])
+        options = {"columnNameOfCorruptRecord": _CORRUPT}
+        rows = self._taken.where(F.col("rule") != MALFORMED_RULE)
+        return rows.withColumn(_PARSED, F.from_json("row", schema, options))
+
+    @property
+    def _fits(self) -> Column:
+        parsed = F.col(_PARSED)
+        return parsed.isNotNull() & parsed.getField(_CORRUPT).isNull()
+
+    def _delete_old(self) -> None:
+        # A batch is put aside by one commit, so that whole batches are known or not at all.
+        taken = self._taken.select(*_PLACE).distinct().alias("taken")
+        is_same = F.lit(True)
+        for column in _PLACE:
+            is_same &= F.col(f"old.{column}") == F.col(f"taken.{column}")
+        table = DeltaTable.forPath(self.session, self._location).alias("old")
+        chosen = _spell(self.replay.choice, "old.")
+        table.merge(taken, is_same).whenMatchedDelete(chosen).execute()
+
+
+def _spell(choice: Choice, side: str = "") -> Column:
+    condition = F.lit(True)
+    if choice.rule is not None:
+        condition &= F.col(f"{side}rule") == choice.rule
+    if choice.run_id is not None:
+        condition &= F.col(f"{side}run_id") == choice.run_id
+    if choice.since is not None:
+        condition &= F.col(f"{side}quarantined_at") >= F.lit(choice.since)
+    return condition
