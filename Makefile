@@ -11,7 +11,7 @@ JARS := jars/.resolved
 BROKER := jars/broker/.resolved
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help install jars demo demo-kafka data up down test test-fast check format schema lock clean
+.PHONY: help install jars demo demo-kafka example data up down test test-fast check format schema lock clean
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ demo: $(RUNTIME) $(JARS) ## run files -> bronze -> silver -> gold through a real
 
 demo-kafka: $(RUNTIME) $(JARS) $(BROKER) ## the same from Kafka, with a broker of its own
 	@python -m demo.stream
+
+example: $(RUNTIME) $(JARS) ## run one of docs/examples.md: make example NAME=word_count
+	@python -m demo.example $(NAME)
 
 data: $(RUNTIME) ## land more files for the demo
 	@python -m demo.data

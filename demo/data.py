@@ -36,7 +36,7 @@ def write_customers(data: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     lines = ["customer_id,name,country"]
     lines += [f"{i},Customer {i},{_COUNTRIES[i % len(_COUNTRIES)]}" for i in range(_CUSTOMERS)]
-    _publish(folder / "customers.csv", "\n".join(lines) + "\n")
+    publish(folder / "customers.csv", "\n".join(lines) + "\n")
 
 
 def _land_file(landing: Path, drop: int, number: int, chance: random.Random) -> Path:
@@ -45,7 +45,7 @@ def _land_file(landing: Path, drop: int, number: int, chance: random.Random) -> 
     if drop > 0:
         lines += _make_trouble(first_id, drop, chance)
     path = landing / f"drop-{drop:04}-{number:02}.json"
-    _publish(path, "\n".join(lines) + "\n")
+    publish(path, "\n".join(lines) + "\n")
     return path
 
 
@@ -72,8 +72,8 @@ def _make_trouble(first_id: int, drop: int, chance: random.Random) -> list[str]:
     return [json.dumps(again), json.dumps(late), json.dumps(negative), '{"order_id": 17, "quan']
 
 
-def _publish(path: Path, text: str) -> None:
-    # A reader must never see half a file, so it appears under its name only when it is whole.
+def publish(path: Path, text: str) -> None:
+    """Write a file so that it appears under its name only when it is whole."""
     partial = path.with_name(f".{path.name}.partial")
     partial.write_text(text)
     partial.replace(path)
