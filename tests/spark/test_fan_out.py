@@ -137,3 +137,17 @@ def test_a_sink_that_is_added_gets_rows_from_then_on(runs, pipeline_of, land, ro
     assert rows_of("big") == [(5,)]
     assert len(rows_of("all")) == 5
     assert runs.plan(pipeline).warning is None
+
+
+def test_a_folder_among_the_sinks_leaves_the_others_the_same_rows(
+    runs, spark, pipeline_of, land, rows_of, settings
+):
+    land("a.json", *ROWS)
+    sinks = [
+        {"type": "files", "name": "folder", "path": "folder", "format": "parquet"},
+        {"type": "delta", "name": "table", "table": "table"},
+    ]
+    step = {"sql": "SELECT id, uuid() AS u FROM input"}
+    runs.run(pipeline_of(FILES, transform=step, sinks=sinks))
+    written = spark.read.parquet(settings.locate_url("folder")).select("id", "u").collect()
+    assert sorted(map(tuple, written)) == rows_of("table", "id", "u")

@@ -92,6 +92,20 @@ def test_streams_are_joined_also_when_the_driver_was_killed_in_between(
     assert runs.plan(pipeline).decision is Decision.IDLE
 
 
+def test_the_state_stays_laid_out_as_it_began_on_a_machine_with_other_cores(
+    runs, pair, land, rows_of, settings
+):
+    land("views/a.json", *((number, 0) for number in range(20)))
+    land("clicks/a.json", (99, 0))
+    runs.run(pair("INNER"))
+    state = settings.checkpoint_of("p") / "state" / "0"
+    partitions = sorted(folder.name for folder in state.iterdir())
+    land("clicks/b.json", *((number, 1) for number in range(20)))
+    runs.run(pair("INNER", spark={"spark.sql.shuffle.partitions": "7"}))
+    assert rows_of("out", "id") == [(number,) for number in range(20)]
+    assert sorted(folder.name for folder in state.iterdir()) == partitions
+
+
 def test_a_left_join_gives_what_found_no_match_once_it_is_final(runs, pair, land, rows_of):
     land("views/a.json", (1, 0), (2, 1))
     land("clicks/a.json", (1, 3))

@@ -63,9 +63,7 @@ def test_malformed_records_go_where_the_spec_says(
     (landing / "a.json").write_text('{"id": 1}\n{"id": \n')
     pipeline = pipeline_of(files("json", schema="id long", malformed=malformed))
     if expected is None:
-        with pytest.raises(
-            Exception, match=r"record in .*a.json: the value does not fit the schema"
-        ):
+        with pytest.raises(Exception, match="MALFORMED_RECORD_IN_PARSING"):
             runs.run(pipeline)
         return
     runs.run(pipeline)
@@ -123,7 +121,7 @@ def test_partition_folders_are_columns(runs, pipeline_of, landing, rows_of, poli
         ("rescue", ["_rescued", "id"]),
         ("evolve", ["_rescued", "at", "id", "more"]),
         ("drop", ["id"]),
-        (None, ["_rescued", "id"]),
+        (None, ["id"]),
     ],
 )
 def test_fields_that_the_schema_does_not_name_go_where_the_spec_says(

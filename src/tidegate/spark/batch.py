@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from tidegate.core.ledger import SinkRecord
 from tidegate.spark.gate import Gate
+from tidegate.spark.hold import hold
 from tidegate.spark.quarantine import Quarantine, shape_failed, shape_malformed
 from tidegate.spark.sinks.writer import SinkWriter
 from tidegate.spark.tally import Tally
@@ -135,14 +136,11 @@ class BatchWriter:
         if not self._needs_rows_again(rows):
             yield rows, False
             return
-        rows.persist()
-        try:
+        with hold(rows):
             if self.remembers:
                 # Sinks that have the batch already would make no rows, and no state would be saved.
                 rows.write.format("noop").mode("overwrite").save()
             yield rows, True
-        finally:
-            rows.unpersist()
 
     def _needs_rows_again(self, rows: DataFrame) -> bool:
         gates = [self.gate, *(outlet.gate for outlet in self.outlets)]

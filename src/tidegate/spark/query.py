@@ -77,7 +77,7 @@ class Query:
     def open(self, session: SparkSession) -> OpenQuery:
         """Open sources, steps and sinks, and check that they fit."""
         if self.pipeline.sources:
-            name_sources(session)
+            name_sources(session, self.settings.checkpoint_of(self.pipeline.name))
         checkpoint = self.settings.checkpoint_url_of(self.pipeline.name)
         streams = {
             name: open_stream(

@@ -64,9 +64,7 @@ class BatchRecorder(StreamingQueryListener):
         record = BatchRecord(
             batch_id=batch_id,
             run_id=self._run_id,
-            input_rows=(
-                progress["numInputRows"] if result.input_rows is None else result.input_rows
-            ),
+            input_rows=_count_input(progress, result),
             seconds=round(progress["durationMs"].get("triggerExecution", 0) / 1000, 3),
             committed_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
             sources=[
@@ -80,6 +78,13 @@ class BatchRecorder(StreamingQueryListener):
         )
         self._ledger.record_batch(record)
         print(f"tidegate: {self._pipeline} {_describe(record)}", flush=True)
+
+
+def _count_input(progress: dict[str, Any], result: BatchResult) -> int | None:
+    """Count the rows that were read; nobody knows where all sinks passed the batch over."""
+    counted: int = progress["numInputRows"] if result.input_rows is None else result.input_rows
+    is_passed = bool(result.sinks) and all(sink.is_replay for sink in result.sinks.values())
+    return None if is_passed and not counted else counted
 
 
 def _read_metrics(progress: dict[str, Any]) -> Metrics:
@@ -118,7 +123,5 @@ def _describe(record: BatchRecord) -> str:
     aside += f", {record.quarantined:,} quarantined" if record.quarantined else ""
     if record.metrics and record.metrics.late_rows:
         aside += f", {record.metrics.late_rows:,} too late and left out"
-    return (
-        f"batch {record.batch_id}: {record.input_rows:,} rows read, {written}{aside}, "
-        f"{record.seconds} s"
-    )
+    read = "?" if record.input_rows is None else f"{record.input_rows:,}"
+    return f"batch {record.batch_id}: {read} rows read, {written}{aside}, {record.seconds} s"

@@ -6,11 +6,14 @@ from contextlib import suppress
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from upath import UPath
 
+from tidegate.core.checkpoint.state import count_state_partitions
 from tidegate.core.spec.pipeline import Pipeline
 
 # Out of the box a bounded batch pays for a 200-way shuffle and Delta's 50-way snapshot.
-_SIZED_TO_CORES = ("spark.sql.shuffle.partitions", "spark.databricks.delta.snapshotPartitions")
+_SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+_SIZED_TO_CORES = (_SHUFFLE_PARTITIONS, "spark.databricks.delta.snapshotPartitions")
 
 _FOR_STATE = {
     "spark.sql.adaptive.enabled": "false",
@@ -38,10 +41,16 @@ def open_session(pipeline: Pipeline) -> SparkSession:
     return session
 
 
-def name_sources(session: SparkSession) -> None:
+def name_sources(session: SparkSession, checkpoint: UPath) -> None:
     """Let the checkpoint know sources by their names, where there are several."""
     session.conf.set("spark.sql.streaming.queryEvolution.enableSourceEvolution", "true")
     session.conf.set("spark.sql.streaming.offsetLog.formatVersion", "2")
+    # Spark 4.2 leaves the number of the state's partitions out of such a log. A pending batch would be
+    # refused for it, and a machine with more cores would look for rows where they are not.
+    session.conf.set("spark.sql.streaming.checkUnfinishedRepartitionOnRestart", "false")
+    partitions = count_state_partitions(checkpoint)
+    if partitions:
+        session.conf.set(_SHUFFLE_PARTITIONS, str(partitions))
 
 
 def tune_for_state(session: SparkSession, pipeline: Pipeline) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader
@@ -54,11 +57,16 @@ def _open(
             case RateSource():
                 reader = reader.format("rate-micro-batch")
                 return reader.option("rowsPerBatch", source.rows_per_batch).load()
-    except (AnalysisException, ParseException) as error:
+    except (AnalysisException, ParseException, Py4JJavaError) as error:
         raise SourceError(
-            f"Spark cannot open the {source.type} source: {first_line(error)}",
-            remedy="Correct the source in the spec.",
+            f"Spark cannot open the {source.type} source: {first_line(_unwrap(error))}",
+            remedy="Correct the source in the spec; a format of its own needs its JARs in jars/.",
         ) from error
+
+
+def _unwrap(error: Exception) -> Any:
+    """Take the JVM's own error, which says more than that a call failed."""
+    return error.java_exception if isinstance(error, Py4JJavaError) else error
 
 
 def first_line(error: BaseException) -> str:

@@ -10,7 +10,6 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.core.errors import TransformError
-from tidegate.core.function import load_function
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.spec.transform import (
@@ -22,6 +21,7 @@ from tidegate.core.spec.transform import (
     Step,
 )
 from tidegate.spark.changes import read_changes
+from tidegate.spark.functions import load_shipped_function
 from tidegate.spark.sources import first_line
 
 
@@ -88,7 +88,7 @@ def _select(rows: DataFrame, sql: str, session: SparkSession, name: str) -> Data
 def _call(
     rows: DataFrame, reference: str, settings: Settings, context: TransformContext, name: str
 ) -> Any:
-    function = load_function(reference, settings.pipelines)
+    function = load_shipped_function(reference, settings.pipelines)
     try:
         return function(rows, context)
     except TransformError:

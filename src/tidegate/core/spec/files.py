@@ -105,8 +105,8 @@ class FilesSource(TimedSource):
     )
     on_unknown: OnUnknown | None = Field(
         default=None,
-        description=f"For json: rescue keeps fields that the schema does not name in {RESCUED} "
-        "(the default), evolve adds columns to the table, drop forgets them, fail stops the run.",
+        description=f"For json: rescue keeps fields that the schema does not name in {RESCUED}, "
+        "evolve adds columns to the table, drop (the default) forgets them, fail stops the run.",
     )
     provenance: bool = Field(
         default=True, description="Add _file and _file_modified: where a row came from."
@@ -116,8 +116,7 @@ class FilesSource(TimedSource):
     @property
     def unknown_fields(self) -> OnUnknown:
         """What becomes of fields that the schema does not name, said or not."""
-        is_told = self.format is FileFormat.JSON and not _find_own_ways(self.options)
-        return self.on_unknown or (OnUnknown.RESCUE if is_told else OnUnknown.DROP)
+        return self.on_unknown or OnUnknown.DROP
 
     @classmethod
     def find_conflicts(cls, given: Mapping[str, Any]) -> Iterator[str]:
@@ -157,7 +156,7 @@ class FilesSource(TimedSource):
         added = list(PROVENANCE) if is_true(given.get("provenance", True)) else []
         if file_format in TEXT_RECORDS and given.get("malformed", Malformed.KEEP) == Malformed.KEEP:
             added.append(CORRUPT_RECORD)
-        if file_format is FileFormat.JSON and given.get("on_unknown") != OnUnknown.DROP:
+        if given.get("on_unknown") in (OnUnknown.RESCUE, OnUnknown.EVOLVE):
             added.append(RESCUED)
         return [column for column in added if column in named]
 

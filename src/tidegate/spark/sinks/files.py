@@ -12,6 +12,7 @@ from tidegate.core.ledger import SinkRecord
 from tidegate.core.settings import Settings
 from tidegate.core.spec.sinks.files import FilesSink, WrittenFormat
 from tidegate.spark.columns import choose_columns
+from tidegate.spark.hold import hold
 from tidegate.spark.sinks.columns import require_columns
 
 _PACKAGE = "org.apache.spark.sql.execution"
@@ -51,13 +52,9 @@ class FilesWriter:
         newest = find_newest_batch(self._folder)
         if newest is not None and batch_id <= newest:
             return SinkRecord(rows=None, version=None, is_replay=True)
-        rows = choose_columns(batch, self.sink.columns)
-        rows = rows.persist()  # made once: to be counted, and to be written
-        try:
+        with hold(choose_columns(batch, self.sink.columns)) as rows:
             count = rows.count()
             self._open(rows.sparkSession).addBatch(batch_id, rows._jdf)  # noqa: SLF001
-        finally:
-            rows.unpersist()
         return SinkRecord(rows=count, version=None)
 
     def _open(self, session: SparkSession) -> Any:

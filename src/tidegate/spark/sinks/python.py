@@ -8,11 +8,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from tidegate.core.errors import SinkError
-from tidegate.core.function import load_function
 from tidegate.core.ledger import SinkRecord
 from tidegate.core.settings import Settings
 from tidegate.core.spec.sinks.python import PythonSink
 from tidegate.spark.columns import choose_columns
+from tidegate.spark.functions import load_shipped_function
 from tidegate.spark.sinks.columns import require_columns
 from tidegate.spark.sinks.marker import BatchMarker
 from tidegate.spark.sources import first_line
@@ -43,7 +43,7 @@ class PythonWriter:
         self.sink = sink
         self.name = sink.name
         self._pipeline = pipeline
-        self._function = load_function(sink.function, settings.pipelines)
+        self._function = load_shipped_function(sink.function, settings.pipelines)
         self._marker = BatchMarker(settings.sink_state_of(pipeline, sink.name), sink.name)
 
     def prepare(self, session: SparkSession, schema: StructType) -> None:  # noqa: ARG002

@@ -13,6 +13,7 @@ from tidegate.core.errors import SinkError
 from tidegate.core.settings import Settings
 from tidegate.core.spec.sinks.delta import DeltaSink, SchemaChange
 from tidegate.spark.columns import list_absent, pick_fields, refer, spell_content
+from tidegate.spark.hold import hold
 from tidegate.spark.sinks.delta.keyed import (
     CHANGED,
     DELETED,
@@ -20,7 +21,6 @@ from tidegate.spark.sinks.delta.keyed import (
     KeyedWriter,
     assign,
     keep_newest,
-    kept,
 )
 from tidegate.spark.sinks.delta.sidetable import ALL_ROWS, SideTable
 from tidegate.spark.sinks.delta.transaction import Transaction
@@ -57,7 +57,7 @@ class DeltaHistory(KeyedWriter):
     def _write(self, batch: DataFrame, transaction: Transaction) -> None:
         marked = self._cast(self._mark(batch)).withColumn(_BEFORE, F.lit(None).cast("string"))
         is_new = self._version is None
-        with kept(keep_newest(marked, self._names, ())) as rows:
+        with hold(keep_newest(marked, self._names, ())) as rows:
             if is_new:
                 planned = self._find_changes(rows).drop(_ACTION)
                 self._create_clustered(batch.sparkSession, planned.schema)

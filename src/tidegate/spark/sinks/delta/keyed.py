@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from delta.tables import DeltaTable
@@ -105,13 +104,3 @@ def keep_newest(rows: DataFrame, by: Iterable[str], sequence: Iterable[str]) -> 
 def assign(names: Iterable[str]) -> dict[str, str]:
     """Have MERGE take columns over."""
     return {quote(name): f"{CHANGED}.{quote(name)}" for name in names}
-
-
-@contextmanager
-def kept(rows: DataFrame) -> Iterator[DataFrame]:
-    """Make rows once although they are used more than once."""
-    rows = rows.persist()
-    try:
-        yield rows
-    finally:
-        rows.unpersist()

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from tidegate.core.errors import SinkError
 from tidegate.spark.columns import list_absent, quote
+from tidegate.spark.hold import hold
 from tidegate.spark.sinks.delta.keyed import (
     CHANGED,
     DELETED,
@@ -18,7 +19,6 @@ from tidegate.spark.sinks.delta.keyed import (
     KeyedWriter,
     assign,
     keep_newest,
-    kept,
 )
 from tidegate.spark.sinks.delta.transaction import Transaction
 
@@ -34,7 +34,7 @@ class DeltaUpsert(KeyedWriter):
         newest = keep_newest(self._mark(batch), self.sink.keys, self.sink.sequence)
         is_new = self._version is None
         self._create_clustered(batch.sparkSession, newest.drop(DELETED).schema)
-        with kept(newest) if self.sink.delete_when else nullcontext(newest):
+        with hold(newest) if self.sink.delete_when else nullcontext(newest):
             self._remember_deletes(newest, transaction)
             changes = self._leave_out_late(newest)
             if is_new:
