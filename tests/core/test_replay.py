@@ -9,7 +9,7 @@ from deltalake import write_deltalake
 from tidegate.core.errors import LedgerError, ReplayError
 from tidegate.core.quarantine import Choice
 from tidegate.core.replay import ReplayResult, Replays
-from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.spec.pipeline import OutputMode, Pipeline
 
 AT = datetime(2026, 1, 31, 8, tzinfo=UTC)
 
@@ -75,4 +75,10 @@ def test_a_replay_that_is_not_there_or_broken_is_told(replays, settings):
 def test_files_take_no_replay(replays, settings):
     pipeline = build({"type": "files", "path": "f", "format": "json"})
     with pytest.raises(ReplayError, match="Spark's own sink, which takes the batches of its query"):
+        Replays(pipeline, settings).begin(Choice())
+
+
+def test_all_results_take_no_replay_of_some(replays, settings):
+    pipeline = TABLE.model_copy(update={"output_mode": OutputMode.COMPLETE})
+    with pytest.raises(ReplayError, match="some of them alone would take the place of all"):
         Replays(pipeline, settings).begin(Choice())

@@ -215,8 +215,8 @@ def test_values_cannot_be_taken_up_by_steps_that_remember(runs, pipeline_of, kaf
     pipeline = pipeline_of(
         source,
         transform={"sql": "SELECT id, count(*) AS n FROM input GROUP BY id"},
-        output_mode="complete",
-        sink={"mode": "overwrite"},
+        output_mode="update",
+        sink={"mode": "upsert", "keys": "id", "sequence": "_batch"},
     )
     runs.run(pipeline)
     with pytest.raises(ReplayError, match=r"cannot be taken up.*remember rows or join"):

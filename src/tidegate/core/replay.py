@@ -17,7 +17,7 @@ from upath import UPath
 from tidegate.core.errors import LedgerError, ReplayError
 from tidegate.core.quarantine import Choice, count_quarantine
 from tidegate.core.settings import Settings
-from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.spec.pipeline import OutputMode, Pipeline
 from tidegate.core.storage import list_names, read_json, write_json
 
 
@@ -65,6 +65,7 @@ class Replays:
                     remedy="Run the command without options to go on with it; then run this again.",
                 )
             return unfinished
+        self._refuse_whole_results()
         self._refuse_files()
         found = count_quarantine(self.pipeline, self.settings, choice)
         if found is None or not found.rows:
@@ -100,6 +101,14 @@ class Replays:
             return None
         newest = self.read(names[-1].removesuffix(".json"))
         return None if newest.result else newest
+
+    def _refuse_whole_results(self) -> None:
+        if self.pipeline.output_mode is OutputMode.COMPLETE:
+            raise ReplayError(
+                f"{self.pipeline.name} writes all results with each batch, and some of them alone "
+                "would take the place of all.",
+                remedy="Run the pipeline: its next batch gives them again.",
+            )
 
     def _refuse_files(self) -> None:
         if self.pipeline.files_sinks:

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from tidegate.core.settings import Settings
+from tidegate.core.spec.expectation import MALFORMED_RULE
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.spec.sinks.delta import SchemaChange
 from tidegate.spark.columns import spell_content
@@ -24,9 +25,6 @@ _PLACE = {
     "file": ("_file", "string"),
 }
 _RAW = {"key": "binary", "value": "binary"}
-
-MALFORMED_RULE = "malformed"
-"""The rule by which values that did not parse are put aside."""
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,11 @@ from tidegate.core.errors import ReplayError
 from tidegate.core.quarantine import Choice
 from tidegate.core.replay import Replay, ReplayResult, Replays
 from tidegate.core.settings import Settings
+from tidegate.core.spec.expectation import MALFORMED_RULE
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.spark.batch import BatchWriter
 from tidegate.spark.gate import Gate
 from tidegate.spark.kafka import KafkaReader
-from tidegate.spark.quarantine import MALFORMED_RULE
 from tidegate.spark.query import OpenQuery, Query
 from tidegate.spark.session import open_session
 from tidegate.spark.sources import first_line

@@ -342,3 +342,26 @@ def test_only_what_is_appended_can_be_rescued():
         ValidationError, match="is of mode upsert; schema_change rescue is for mode"
     ):
         Pipeline.model_validate(parts)
+
+
+TWO_FOLDERS = [
+    {"type": "files", "name": name, "path": path, "format": "json"}
+    for name, path in (("a", "x"), ("b", "x/"))
+]
+
+
+@pytest.mark.parametrize(
+    ("parts", "told"),
+    [
+        ({"sinks": TWO_FOLDERS}, "sinks must have folders of their own; more than one writes to x"),
+        ({"quarantine": "out/"}, "quarantine must not be the table of a sink"),
+        (
+            {"expect": [{"name": "malformed", "check": "true"}]},
+            "name must not be malformed: values that do not parse are put aside by it",
+        ),
+    ],
+)
+def test_places_and_names_that_would_mix_rows_are_refused(parts, told):
+    whole = {"name": "p", "source": FROM_FILES, "sinks": [APPEND]} | parts
+    with pytest.raises(ValidationError, match=told):
+        Pipeline.model_validate(whole)

@@ -25,6 +25,10 @@ Condition = Annotated[str, StringConstraints(min_length=1)]
 """A condition in Spark's SQL; a row meets it where it is true, not where it is false or null."""
 
 
+MALFORMED_RULE = "malformed"
+"""The rule by which values that did not parse are put aside."""
+
+
 class OnFail(StrEnum):
     """What becomes of a row that does not meet an expectation."""
 
@@ -86,6 +90,8 @@ class Expectation(SpecModel):
         said = {key for key, value in given.items() if value is not None}
         if len({"check", "not_null", "unique"} & said) != 1:
             yield "needs exactly one of check, not_null and unique"
+        if given.get("name") == MALFORMED_RULE:
+            yield f"name must not be {MALFORMED_RULE}: values that do not parse are put aside by it"
         if "check" in said and "name" not in said:
             yield "check needs a name to be counted by"
         if "fail_above" in said and given.get("on_fail") == OnFail.FAIL:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
@@ -260,11 +261,28 @@ class Pipeline(SpecModel):
             yield "must not write to the topic it reads"
         yield from find_rule_twins(given.get("expect"))
         yield from _find_misused_modes(given)
+        yield from _find_shared_places(given)
         sinks = [sink for sink in _as_list(given.get("sinks")) if _field_of(sink, "type")]
         named = [_field_of(sink, "name") or MAIN for sink in sinks]
         twins = sorted({str(name) for name in named if named.count(name) > 1})
         if twins:
             yield f"sinks must have names of their own; more than one is named {', '.join(twins)}"
+
+
+def _find_shared_places(given: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the places where rows of two kinds would be taken for each other's."""
+    sinks = _as_list(given.get("sinks"))
+    folders = Counter(
+        normalise_location(path)
+        for path in (_field_of(sink, "path") for sink in sinks)
+        if isinstance(path, str)
+    )
+    shared = sorted(folder for folder, count in folders.items() if count > 1)
+    if shared:
+        yield f"sinks must have folders of their own; more than one writes to {', '.join(shared)}"
+    quarantine = given.get("quarantine")
+    if isinstance(quarantine, str) and normalise_location(quarantine) in map(_table_of, sinks):
+        yield "quarantine must not be the table of a sink"
 
 
 def _find_misnamed_views(given: Mapping[str, Any]) -> Iterator[str]:
