@@ -23,7 +23,7 @@ def test_the_demo_specs_are_right(call, demo_folder):
     specs = sorted(demo_folder.glob("*.yaml"))
     assert result.stdout.splitlines() == [
         *(f"{spec}: ok" for spec in specs),
-        f"{len(specs)} specs, 0 with mistakes",
+        "11 specs, 0 with mistakes",
     ]
     assert result.stderr == ""
 

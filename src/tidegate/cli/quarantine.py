@@ -24,6 +24,9 @@ from tidegate.core.submission import prepare_replay, require_jars
 app = typer.Typer(help="Look at what was put aside.", no_args_is_help=True)
 
 _Name = Annotated[str, typer.Argument(help="The pipeline.")]
+_Rule = Annotated[str | None, typer.Option(help="Only what this rule put aside.")]
+_Run = Annotated[str | None, typer.Option(help="Only what this run put aside.")]
+_Since = Annotated[datetime | None, typer.Option(help="Only what was put aside since, UTC.")]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -53,11 +56,9 @@ def list_all(
 @app.command("show")
 def show(
     name: _Name,
-    rule: Annotated[str | None, typer.Option(help="Only what this rule put aside.")] = None,
-    run: Annotated[str | None, typer.Option(help="Only what this run put aside.")] = None,
-    since: Annotated[
-        datetime | None, typer.Option(help="Only what was put aside since, UTC.")
-    ] = None,
+    rule: _Rule = None,
+    run: _Run = None,
+    since: _Since = None,
     limit: Annotated[int, typer.Option(min=1, help="So many at the most.")] = 20,
     *,
     as_json: _Json = False,
@@ -65,7 +66,7 @@ def show(
     """Show what a pipeline put aside, with place and reason."""
     settings = Settings.from_environment()
     (pipeline,) = choose_pipelines(settings.pipelines, name)
-    choice = Choice(rule, run, since.replace(tzinfo=UTC) if since else None)
+    choice = _choose(rule, run, since)
     rows = list(read_quarantine(pipeline, settings, choice, limit))
     if as_json:
         print(json.dumps(rows, indent=2, default=_spell))
@@ -78,11 +79,9 @@ def show(
 @app.command("replay")
 def replay(
     name: _Name,
-    rule: Annotated[str | None, typer.Option(help="Only what this rule put aside.")] = None,
-    run: Annotated[str | None, typer.Option(help="Only what this run put aside.")] = None,
-    since: Annotated[
-        datetime | None, typer.Option(help="Only what was put aside since, UTC.")
-    ] = None,
+    rule: _Rule = None,
+    run: _Run = None,
+    since: _Since = None,
     master: Annotated[
         str, typer.Option(envvar="TIDEGATE_MASTER", help="Spark's master.")
     ] = "local[*]",
@@ -91,7 +90,7 @@ def replay(
     settings = Settings.from_environment()
     (pipeline,) = choose_pipelines(settings.pipelines, name)
     replays = Replays(pipeline, settings)
-    begun = replays.begin(Choice(rule, run, since.replace(tzinfo=UTC) if since else None))
+    begun = replays.begin(_choose(rule, run, since))
     if begun is None:
         print("Nothing of the kind was put aside.")
         return
@@ -108,6 +107,10 @@ def replay(
         told = "took its rows" if rows is None else f"{rows:,} rows"
         print(f"{name}: {sink}: {told}")
     print(f"{name}: {result.put_aside:,} rows failed again and were put aside again")
+
+
+def _choose(rule: str | None, run: str | None, since: datetime | None) -> Choice:
+    return Choice(rule, run, since.replace(tzinfo=UTC) if since else None)
 
 
 def _render_tallies(tallies: Iterable[Tally]) -> Table:
