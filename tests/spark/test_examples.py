@@ -87,7 +87,9 @@ def leave_out(result, column):
 
 def test_an_example_runs_by_its_command_and_idles_the_second_time(settings):
     places = {"TIDEGATE_DATA": settings.data, "TIDEGATE_STATE": settings.state}
-    environment = os.environ | places | {"TIDEGATE_HOME": str(ROOT), "COLUMNS": "160"}
+    # As from a shell: without what the JVM of the tests was started with.
+    shell = {key: os.environ[key] for key in ("PATH", "HOME", "JAVA_HOME") if key in os.environ}
+    environment = shell | places | {"TIDEGATE_HOME": str(ROOT), "COLUMNS": "160"}
 
     def run():
         return subprocess.run(
