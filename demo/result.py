@@ -10,7 +10,6 @@ from typing import Any
 import psycopg
 import pyarrow as pa
 import pyarrow.dataset as ds
-from deltalake import DeltaTable
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from rich.table import Table
@@ -18,7 +17,7 @@ from rich.text import Text
 
 from tidegate.core.connection import read_connection
 from tidegate.core.database import DatabaseConnection
-from tidegate.core.deltalog import DeltaLog
+from tidegate.core.deltatable import DeltaRows
 from tidegate.core.quarantine import Choice, read_quarantine
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
@@ -80,9 +79,9 @@ def _read_sink(sink: Sink, settings: Settings) -> Iterator[Result]:
 
 
 def _read_delta(table: str, settings: Settings) -> Iterator[Result]:
-    log = DeltaLog(settings.locate(table))
-    if log.find_version() is not None:
-        yield take_table(table, DeltaTable(str(log.table)).to_pyarrow_table())
+    rows = DeltaRows.open(settings.locate(table))
+    if rows:
+        yield take_table(table, rows.select())
 
 
 def _read_database(sink: JdbcSink) -> Result:

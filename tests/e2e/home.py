@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from deltalake import DeltaTable
+from upath import UPath
+
+from tidegate.core.deltatable import DeltaRows
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -46,4 +48,6 @@ class Home:
 
     def read_table(self, table: str) -> list[dict]:
         """Read a table by delta-rs, which shares no code with Spark."""
-        return DeltaTable(str(self.data / table)).to_pyarrow_table().to_pylist()
+        rows = DeltaRows.open(UPath(self.data / table))
+        assert rows is not None, f"there is no table {table}"
+        return rows.select().to_pylist()

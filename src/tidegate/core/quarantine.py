@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import pyarrow.compute as pc
-from deltalake import DeltaTable
-
-from tidegate.core.deltalog import DeltaLog
+from tidegate.core.deltatable import DeltaRows, quote_text
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
 
-_GROUP = ("rule", "sink")
-_AT = "quarantined_at"
+_TALLIED = """
+    rule, sink, count(*) AS rows, count(DISTINCT run_id) AS runs,
+    min(quarantined_at) AS first, max(quarantined_at) AS last
+"""
+_BY_RULE = "GROUP BY rule, sink ORDER BY rows DESC, rule, sink"
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,16 @@ class Choice:
     run_id: str | None = None
     since: datetime | None = None
 
-    def to_filter(self) -> pc.Expression | None:
-        """Spell it for pyarrow."""
-        conditions = []
+    def to_sql(self) -> str:
+        """Spell it as a condition of a query without a JVM."""
+        conditions = ["true"]
         if self.rule is not None:
-            conditions.append(pc.field("rule") == self.rule)
+            conditions.append(f"rule = {quote_text(self.rule)}")
         if self.run_id is not None:
-            conditions.append(pc.field("run_id") == self.run_id)
+            conditions.append(f"run_id = {quote_text(self.run_id)}")
         if self.since is not None:
-            conditions.append(pc.field(_AT) >= self.since)
-        whole = None
-        for condition in conditions:
-            whole = condition if whole is None else whole & condition
-        return whole
+            conditions.append(f"quarantined_at >= TIMESTAMP '{self.since.isoformat()}'")
+        return " AND ".join(conditions)
 
     def describe(self) -> str:
         """Say the choice in a few words."""
@@ -70,51 +67,29 @@ class Chosen:
 
 def count_quarantine(pipeline: Pipeline, settings: Settings, choice: Choice) -> Chosen | None:
     """Count what is meant by a choice; None where nothing was ever put aside."""
-    table = _open_table(pipeline, settings)
-    if table is None:
+    rows = _open(pipeline, settings)
+    if rows is None:
         return None
-    dataset = table.to_pyarrow_dataset()
-    return Chosen(table.version(), dataset.scanner(filter=choice.to_filter()).count_rows())
+    (counted,) = rows.select("count(*) AS rows", choice.to_sql()).to_pylist()
+    return Chosen(rows.version, counted["rows"])
 
 
 def tally_quarantine(pipeline: Pipeline, settings: Settings) -> list[Tally]:
     """Count what a pipeline put aside, by rule."""
-    dataset = _open(pipeline, settings)
-    if dataset is None:
-        return []
-    rows = dataset.to_table(columns=[*_GROUP, "run_id", _AT])
-    counted = rows.group_by(list(_GROUP)).aggregate(
-        [([], "count_all"), ("run_id", "count_distinct"), (_AT, "min"), (_AT, "max")]
-    )
-    found = (
-        Tally(
-            pipeline=pipeline.name,
-            rule=group["rule"],
-            sink=group["sink"],
-            rows=group["count_all"],
-            runs=group["run_id_count_distinct"],
-            first=group[f"{_AT}_min"],
-            last=group[f"{_AT}_max"],
-        )
-        for group in counted.to_pylist()
-    )
-    return sorted(found, key=lambda tally: -tally.rows)
+    rows = _open(pipeline, settings)
+    tallies = rows.select(_TALLIED, rest=_BY_RULE).to_pylist() if rows else []
+    return [Tally(pipeline=pipeline.name, **tally) for tally in tallies]
 
 
 def read_quarantine(
     pipeline: Pipeline, settings: Settings, choice: Choice, limit: int
 ) -> Iterator[dict[str, Any]]:
     """Read what a pipeline put aside, as much as is asked for."""
-    dataset = _open(pipeline, settings)
-    if dataset is not None:
-        yield from dataset.scanner(filter=choice.to_filter()).head(limit).to_pylist()
+    rows = _open(pipeline, settings)
+    if rows:
+        chosen = rows.select(where=choice.to_sql(), rest=f"LIMIT {limit}")
+        yield from chosen.to_pylist()
 
 
-def _open(pipeline: Pipeline, settings: Settings) -> Any:
-    table = _open_table(pipeline, settings)
-    return None if table is None else table.to_pyarrow_dataset()
-
-
-def _open_table(pipeline: Pipeline, settings: Settings) -> DeltaTable | None:
-    log = DeltaLog(settings.locate(pipeline.quarantine_sink.table))
-    return None if log.find_version() is None else DeltaTable(str(log.table))
+def _open(pipeline: Pipeline, settings: Settings) -> DeltaRows | None:
+    return DeltaRows.open(settings.locate(pipeline.quarantine_sink.table))
