@@ -22,7 +22,7 @@ class SubmitOperator(SparkSubmitOperator):
     """Runs a planned pipeline by spark-submit."""
 
     def __init__(self, *, pipeline: Pipeline, settings: Settings, **kwargs: Any) -> None:
-        submission = prepare_submission(pipeline, settings, "{{ run_id }}")
+        submission = prepare_submission(pipeline, settings, "{{ run_id }}", "{{ ti.try_number }}")
         super().__init__(
             application=submission.application,
             application_args=list(submission.arguments),
@@ -49,7 +49,8 @@ class SubmitOperator(SparkSubmitOperator):
             try:
                 super().execute(context)
             except Exception:
-                record_silent_end(self.settings, self.pipeline_name, context["run_id"])
+                tried = str(context["ti"].try_number)
+                record_silent_end(self.settings, self.pipeline_name, context["run_id"], tried)
                 raise
 
     def _check_connection(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from upath import UPath
 
 from tidegate.core.errors import SourceError
-from tidegate.core.storage import list_names, read_json
+from tidegate.core.storage import list_names, read_bytes, read_json
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHANGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
@@ -92,7 +92,7 @@ class DeltaLog:
         """Read one commit: when it was made, how many rows it wrote, for which batches."""
         file = self._folder / f"{version:020}.json"
         try:
-            lines = file.read_text().splitlines()
+            lines = read_bytes(file).splitlines()
             actions = [json.loads(line) for line in lines if line.strip()]
         except ValueError as error:
             raise SourceError(

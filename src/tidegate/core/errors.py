@@ -17,6 +17,9 @@ TidegateError
 │   └── SinkAwayError        the sink does not answer; it may do so later
 ├── ReplayError              what was put aside cannot be taken up again
 ├── LedgerError              the run ledger misses or contradicts something
+├── LeaseError               a checkpoint is not this process's to write to
+│   ├── LeaseHeldError       another process holds it
+│   └── LeaseLostError       another process has taken it over
 ├── BlockedError             no retry can mend this run
 ├── TargetMissedError        the job ended before its target was committed
 └── SubmitError              spark-submit failed
@@ -119,6 +122,18 @@ class ReplayError(TidegateError):
 
 class LedgerError(TidegateError):
     """The run ledger misses or contradicts something."""
+
+
+class LeaseError(TidegateError):
+    """A checkpoint is not this process's to write to."""
+
+
+class LeaseHeldError(LeaseError):
+    """Another process holds the checkpoint."""
+
+
+class LeaseLostError(LeaseError):
+    """Another process has taken the checkpoint over."""
 
 
 class BlockedError(TidegateError):

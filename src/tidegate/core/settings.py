@@ -9,7 +9,10 @@ from pathlib import Path
 
 from upath import UPath
 
+from tidegate.core.errors import SettingsError
 from tidegate.core.storage import open_path, spell_for_spark
+
+_SHORTEST_SECONDS, _LONGEST_SECONDS = 1, 3600
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,8 @@ class Settings:
     state: str
     """Root of checkpoints and run ledgers."""
     jars: Path
+    lease_seconds: float = 30
+    """How long a driver may be silent before another takes its checkpoint over."""
 
     @classmethod
     def from_environment(
@@ -37,6 +42,7 @@ class Settings:
             data=_below(root, env.get("TIDEGATE_DATA") or "var/data"),
             state=_below(root, env.get("TIDEGATE_STATE") or "var/state"),
             jars=root / (env.get("TIDEGATE_JARS") or "jars"),
+            lease_seconds=_read_seconds(env, "TIDEGATE_LEASE_SECONDS", cls.lease_seconds),
         )
 
     def to_environment(self) -> dict[str, str]:
@@ -47,6 +53,7 @@ class Settings:
             "TIDEGATE_DATA": self.data,
             "TIDEGATE_STATE": self.state,
             "TIDEGATE_JARS": str(self.jars),
+            "TIDEGATE_LEASE_SECONDS": f"{self.lease_seconds:g}",
         }
 
     def locate(self, path: str) -> UPath:
@@ -76,6 +83,21 @@ class Settings:
     def checkpoint_url_of(self, pipeline: str) -> str:
         """Find a pipeline's checkpoint, as Spark spells it."""
         return spell_for_spark(f"{self.state.rstrip('/')}/{pipeline}/checkpoint")
+
+
+def _read_seconds(environment: Mapping[str, str], name: str, default: float) -> float:
+    given = environment.get(name) or str(default)
+    try:
+        seconds = float(given)
+    except ValueError:
+        seconds = 0.0
+    if not _SHORTEST_SECONDS <= seconds <= _LONGEST_SECONDS:
+        raise SettingsError(
+            f"{name} is {given!r}, and must be a number of seconds from {_SHORTEST_SECONDS} to "
+            f"{_LONGEST_SECONDS}.",
+            remedy=f"Set it to such a number, or leave it out for {default:g}.",
+        )
+    return seconds
 
 
 def _below(root: Path, location: str) -> str:

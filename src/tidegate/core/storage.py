@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,27 @@ def list_names(folder: UPath) -> list[str]:
     return [name.rpartition("/")[2] for name in names if name != own_name]
 
 
+def find_files(folder: UPath) -> dict[str, int]:
+    """Find all files below a folder: their paths relative to it, and their sizes."""
+    if is_local(folder):
+        root = Path(str(folder))
+        found = {}
+        for parent, _, names in os.walk(root):
+            for name in names:
+                file = Path(parent, name)
+                with suppress(FileNotFoundError):  # gone meanwhile
+                    found[file.relative_to(root).as_posix()] = file.stat().st_size
+        return found
+    prefix = folder.path.rstrip("/") + "/"
+    folder.fs.invalidate_cache(folder.path)
+    entries = folder.fs.find(folder.path, detail=True)
+    return {
+        path.removeprefix(prefix): int(entry["size"] or 0)
+        for path, entry in entries.items()
+        if path.startswith(prefix) and not path.endswith("/")
+    }
+
+
 def write_json(path: UPath, value: Any) -> None:
     """Write JSON so that a reader sees the old file or the new one, never a part."""
     write_text(path, json.dumps(value, indent=2, sort_keys=True, default=str) + "\n")
@@ -91,9 +113,43 @@ def write_text(path: UPath, text: str) -> None:
         partial.unlink(missing_ok=True)
 
 
+def create_text(path: UPath, text: str) -> bool:
+    """Write text to a file that does not exist yet; say whether it did not, and is now this one.
+
+    Of several that do so at the same time just one is told so, on object stores by a put that has
+    this condition.
+    """
+    try:
+        if is_local(path):
+            _link_new(Path(str(path)), text)
+        else:
+            path.fs.pipe_file(path.path, text.encode(), mode="create")
+    except FileExistsError:
+        return False
+    return True
+
+
+def _link_new(target: Path, text: str) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        os.link(partial, target)  # a rename would take the place of a file that is there
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read_bytes(path: UPath) -> bytes:
+    """Read a file whole, by one request."""
+    if is_local(path):
+        return Path(str(path)).read_bytes()
+    content: bytes = path.fs.cat_file(path.path)
+    return content
+
+
 def read_json(path: UPath) -> Any | None:
     """Read JSON, or None where there is no such file."""
     try:
-        return json.loads(path.read_text())
+        return json.loads(read_bytes(path))
     except FileNotFoundError:
         return None

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tidegate.core.errors import SettingsError
+from tidegate.core.lease import LeaseFolder
 from tidegate.core.ledger import Attempt, Ledger, Outcome
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
@@ -37,11 +38,14 @@ class Submission:
     environment: dict[str, str]
 
 
-def prepare_submission(pipeline: Pipeline, settings: Settings, run_id: str) -> Submission:
+def prepare_submission(
+    pipeline: Pipeline, settings: Settings, run_id: str, try_number: str | None = None
+) -> Submission:
     """Put together what spark-submit needs to run one pipeline."""
+    tried = ("--try", try_number) if try_number else ()
     return Submission(
         application=str(settings.home / "jobs" / "run_pipelines.py"),
-        arguments=("--run-id", run_id, pipeline.name),
+        arguments=("--run-id", run_id, *tried, pipeline.name),
         conf=_DELTA
         | _QUIET
         | {"spark.redaction.regex": _REDACTED}
@@ -75,8 +79,18 @@ def _join_jars(folder: Path) -> str:
     return ",".join(sorted(str(jar) for jar in folder.glob("*.jar")))
 
 
-def record_silent_end(settings: Settings, pipeline: str, run_id: str) -> None:
+def name_attempt(run_id: str, try_number: str | None) -> str:
+    """Name an attempt at a run, as the lease on its checkpoint does."""
+    return f"run {run_id}" + (f", try {try_number}" if try_number else "")
+
+
+def record_silent_end(
+    settings: Settings, pipeline: str, run_id: str, try_number: str | None = None
+) -> None:
     """Record the failure of a driver that could not do so itself."""
+    held = LeaseFolder.beside(settings.checkpoint_of(pipeline)).find_held()
+    if held and held.holder.what != name_attempt(run_id, try_number):
+        return  # this driver was refused, and the one at work speaks for itself
     ledger = Ledger.beside(settings.state_of(pipeline))
     attempt = ledger.read_attempt(run_id)
     if attempt is None or attempt.outcome is Outcome.RUNNING:

@@ -75,6 +75,8 @@ class BatchWriter:
     """Takes rows through the steps, where batches are as their source gave them."""
     read_malformed: Callable[[int], DataFrame] | None = None
     """Reads what did not parse in a batch, where its rows no longer tell."""
+    check: Callable[[], None] = lambda: None
+    """Refuses, before anything is written, where the checkpoint is another process's by now."""
 
     def write(self, batch: DataFrame, batch_id: int, query_id: str) -> BatchResult:
         """Write a batch to every sink; a sink that has it already passes it over."""
@@ -105,6 +107,7 @@ class BatchWriter:
             # Counting the rows after the steps has counted these too.
             seen = raw.read(were_written=were_written or bool(self.gate.rules))
             aside += self._find_malformed(batch, seen.get(MALFORMED, 0), batch_id)
+            self.check()
             quarantined = self.quarantine.write(aside, batch_id, query_id) if aside else 0
         records = {one.outlet.writer.name: one.record for one in written}
         return BatchResult(records, quarantined or 0, failed, seen.get(_TOTAL))
@@ -121,6 +124,7 @@ class BatchWriter:
         marked = Tally(outlet.gate.mark(outlet.choose(rows)), outlet.gate.list_counts())
         if outlet.gate.has_shares:
             outlet.gate.judge(marked.read(were_written=False))
+        self.check()
         record = outlet.writer.write(outlet.gate.keep(marked.rows), batch_id, query_id)
         return _Written(outlet, marked, record)
 

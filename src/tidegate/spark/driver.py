@@ -19,6 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--run-id", help="the run, as it was planned")
     what.add_argument("--replay", help="the replay of what was put aside, as it was begun")
+    parser.add_argument("--try", dest="try_number", help="which try of a task it is")
     parser.add_argument("pipelines", nargs="+", metavar="PIPELINE")
     options = parser.parse_args(arguments)
     settings = Settings.from_environment()
@@ -29,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
             if options.replay:
                 replay_quarantine(pipeline, settings, options.replay)
             else:
-                run_pipeline(pipeline, settings, options.run_id)
+                run_pipeline(pipeline, settings, options.run_id, options.try_number)
         except Exception as error:
             if not isinstance(error, TidegateError):
                 sys.excepthook(type(error), error, error.__traceback__)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from pyspark.errors import AnalysisException, StreamingQueryException
@@ -11,11 +11,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidegate.core.checkpoint.log import read_query_id
 from tidegate.core.checkpoint.progress import read_progress
-from tidegate.core.errors import LedgerError, TransformError
+from tidegate.core.errors import LeaseLostError, LedgerError, TransformError
+from tidegate.core.lease import Lease, LeaseFolder, hold_lease
 from tidegate.core.ledger import Attempt, Decision, Ledger, Outcome, Plan
 from tidegate.core.recovery import recover_batches
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.submission import name_attempt
 from tidegate.spark.batch import BatchWriter
 from tidegate.spark.failure import asks_for_restart, describe_failure
 from tidegate.spark.query import Query
@@ -26,27 +28,39 @@ from tidegate.spark.sources import first_line
 _EVENTS_TIMEOUT_SECONDS = 30
 
 
-def run_pipeline(pipeline: Pipeline, settings: Settings, run_id: str) -> None:
+def run_pipeline(
+    pipeline: Pipeline, settings: Settings, run_id: str, try_number: str | None = None
+) -> None:
     """Run a planned pipeline until its source is drained, and record how it ended."""
     ledger = Ledger.beside(settings.state_of(pipeline.name))
     plan = ledger.read_plan(run_id)
     if plan.decision is not Decision.RUN:
         print(f"tidegate: {pipeline.name} is {plan.decision}: {plan.reason}", flush=True)
         return
-    progress = read_progress(settings.checkpoint_of(pipeline.name))
-    recover_batches(pipeline, settings, plan, progress)
-    started_at = _now()
-    ledger.record_attempt(run_id, Attempt(Outcome.RUNNING, started_at))
-    try:
-        _drain_source(pipeline, settings, plan, ledger)
-    except BaseException as error:
-        failed = Attempt(Outcome.FAILED, started_at, _now(), describe_failure(error))
-        ledger.record_attempt(run_id, failed)
-        raise
-    ledger.record_attempt(run_id, Attempt(Outcome.SUCCEEDED, started_at, _now()))
+    checkpoint = settings.checkpoint_of(pipeline.name)
+    with hold_lease(
+        LeaseFolder.beside(checkpoint),
+        name_attempt(run_id, try_number),
+        seconds=settings.lease_seconds,
+        tell=lambda told: print(f"tidegate: {pipeline.name} {told}", flush=True),
+    ) as lease:
+        recover_batches(pipeline, settings, plan, read_progress(checkpoint))
+        started_at = _now()
+        ledger.record_attempt(run_id, Attempt(Outcome.RUNNING, started_at))
+        try:
+            _drain_source(pipeline, settings, plan, ledger, lease)
+        except LeaseLostError:
+            raise  # the new holder records what becomes of the run
+        except BaseException as error:
+            failed = Attempt(Outcome.FAILED, started_at, _now(), describe_failure(error))
+            ledger.record_attempt(run_id, failed)
+            raise
+        ledger.record_attempt(run_id, Attempt(Outcome.SUCCEEDED, started_at, _now()))
 
 
-def _drain_source(pipeline: Pipeline, settings: Settings, plan: Plan, ledger: Ledger) -> None:
+def _drain_source(
+    pipeline: Pipeline, settings: Settings, plan: Plan, ledger: Ledger, lease: Lease
+) -> None:
     """Read a source to its end; begin again as often as its table's schema changes meanwhile."""
     told: str | None = None
     while True:
@@ -55,7 +69,9 @@ def _drain_source(pipeline: Pipeline, settings: Settings, plan: Plan, ledger: Le
         recorder = BatchRecorder(ledger, pipeline.name, plan.run_id)
         session.streams.addListener(recorder)
         try:
-            _Drain(pipeline, settings, writer, recorder).run(rows)
+            _Drain(pipeline, settings, replace(writer, check=lease.check), recorder, lease).run(
+                rows
+            )
         except StreamingQueryException as error:
             # The same change twice is one that beginning again does not help against.
             if not asks_for_restart(error) or describe_failure(error) == told:
@@ -76,16 +92,19 @@ class _Drain:
     settings: Settings
     writer: BatchWriter
     recorder: BatchRecorder
+    lease: Lease
 
     def run(self, rows: DataFrame) -> None:
         """Start the query and wait for its end; raise what went wrong, as it was raised."""
         failures: list[Exception] = []
         query = self._start(rows, failures)
+        self.lease.on_loss = query.stop
         try:
             query.awaitTermination()
         except StreamingQueryException as error:
             self.recorder.await_end(_EVENTS_TIMEOUT_SECONDS)
             raise (failures[-1] if failures else error) from None
+        self.lease.check()  # a query that was stopped for its loss ends like any other
         heard_all = self.recorder.await_end(_EVENTS_TIMEOUT_SECONDS)
         if self.recorder.error:
             raise self.recorder.error
@@ -101,6 +120,7 @@ class _Drain:
         def write_batch(batch: DataFrame, batch_id: int) -> None:
             try:
                 result = self.writer.write(batch, batch_id, read_query_id(checkpoint))
+                self.lease.check()
                 self.recorder.note_result(batch_id, result)
             except Exception as error:
                 failures.append(error)  # Spark would hand it back as text, wrapped twice

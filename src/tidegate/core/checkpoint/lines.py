@@ -8,6 +8,7 @@ from typing import Any
 from upath import UPath
 
 from tidegate.core.errors import CorruptLogError, UnsupportedLogError
+from tidegate.core.storage import read_bytes
 
 _MOST_DIGITS = 4  # of a version; anything longer is newer than all that is known
 
@@ -20,7 +21,7 @@ def read_lines(file: UPath, *, newest_version: int) -> tuple[int, list[str]]:
 def read_text(file: UPath) -> str:
     """Read a log file as text."""
     try:
-        return file.read_bytes().decode("utf-8")
+        return read_bytes(file).decode("utf-8")
     except UnicodeDecodeError as error:
         raise corrupt(str(file), "it is not UTF-8 text") from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,6 +38,10 @@ class OffsetEntry:
     sources: Mapping[str, Any]
     watermark_ms: int | None = None
     timestamp_ms: int | None = None
+    is_named: bool = False
+    """Whether its sources go by names of their own, and so may come and go."""
+    conf: Mapping[str, Any] = field(default_factory=dict)
+    """The settings that the query keeps for as long as it keeps its checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -113,21 +117,21 @@ def require_checkpoint(checkpoint: UPath) -> None:
 
 
 def _read_logs_once(checkpoint: UPath) -> CheckpointLogs:
-    commit_ids = _list_batches(checkpoint / "commits")
-    offset_ids = _list_batches(checkpoint / "offsets")
+    commit_ids = list_batches(checkpoint / "commits")
+    offset_ids = list_batches(checkpoint / "offsets")
     query_id = _find_query_id(checkpoint, has_batches=bool(commit_ids or offset_ids))
     newest_commit = max(commit_ids, default=None)
     newest_offset = max(offset_ids, default=None)
     committed = committed_offsets = planned = None
     if newest_commit is not None:
-        committed = _read_commit(checkpoint / "commits" / str(newest_commit))
+        committed = read_commit(checkpoint / "commits" / str(newest_commit))
         if newest_commit in offset_ids:
-            committed_offsets = _read_offsets(checkpoint / "offsets" / str(newest_commit))
+            committed_offsets = read_offsets(checkpoint / "offsets" / str(newest_commit))
     if newest_offset is not None:
         planned = (
             committed_offsets
             if committed_offsets and newest_offset == newest_commit
-            else _read_offsets(checkpoint / "offsets" / str(newest_offset))
+            else read_offsets(checkpoint / "offsets" / str(newest_offset))
         )
     return CheckpointLogs(
         path=str(checkpoint),
@@ -139,7 +143,8 @@ def _read_logs_once(checkpoint: UPath) -> CheckpointLogs:
     )
 
 
-def _list_batches(folder: UPath) -> set[int]:
+def list_batches(folder: UPath) -> set[int]:
+    """List the batches that a log has an entry of."""
     # Temporary files and checksums share the folder; a batch's own file is all digits.
     return {int(name) for name in list_names(folder) if name.isascii() and name.isdigit()}
 
@@ -156,7 +161,7 @@ def read_query_id(checkpoint: UPath) -> str:
 def read_batch_offsets(checkpoint: UPath, batch_id: int) -> OffsetEntry | None:
     """Read what was planned for one batch; None where it is purged."""
     try:
-        return _read_offsets(checkpoint / "offsets" / str(batch_id))
+        return read_offsets(checkpoint / "offsets" / str(batch_id))
     except FileNotFoundError:
         return None
 
@@ -190,14 +195,14 @@ def _find_query_id(checkpoint: UPath, *, has_batches: bool) -> str | None:
         ) from None
 
 
-def _read_commit(file: UPath) -> CommitEntry:
+def read_commit(file: UPath) -> CommitEntry:
     """Read a file of `commits/`, versions 1 to 3; a bare version line is valid."""
     _, lines = read_lines(file, newest_version=COMMIT_LOG_VERSION)
     body = parse_object(str(file), lines[0]) if lines else {}
     return CommitEntry(int(file.name), read_number(str(file), body, "nextBatchWatermarkMs"))
 
 
-def _read_offsets(file: UPath) -> OffsetEntry:
+def read_offsets(file: UPath) -> OffsetEntry:
     """Read a file of `offsets/`, version 1 (a line a source) or 2 (`name:offset` lines)."""
     version, lines = read_lines(file, newest_version=OFFSET_LOG_VERSION)
     name = str(file)
@@ -219,6 +224,8 @@ def _read_offsets(file: UPath) -> OffsetEntry:
         },
         watermark_ms=read_number(name, metadata, "batchWatermarkMs"),
         timestamp_ms=read_number(name, metadata, "batchTimestampMs"),
+        is_named=version == _NAMED_SOURCES_VERSION,
+        conf=conf if isinstance(conf := metadata.get("conf"), dict) else {},
     )
 
 
