@@ -12,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from tidegate.core.ledger import SinkRecord
 from tidegate.spark.gate import Gate
 from tidegate.spark.hold import hold
+from tidegate.spark.moment import pin_time
 from tidegate.spark.quarantine import Quarantine, shape_failed, shape_malformed
 from tidegate.spark.sinks.writer import SinkWriter
 from tidegate.spark.tally import Tally
@@ -75,6 +76,8 @@ class BatchWriter:
     """Takes rows through the steps, where batches are as their source gave them."""
     read_malformed: Callable[[int], DataFrame] | None = None
     """Reads what did not parse in a batch, where its rows no longer tell."""
+    find_time: Callable[[int], int | None] = lambda _: None
+    """Finds the time of a batch, in milliseconds; None leaves it to the clock."""
     check: Callable[[], None] = lambda: None
     """Refuses, before anything is written, where the checkpoint is another process's by now."""
 
@@ -87,7 +90,8 @@ class BatchWriter:
         rows = forget_order(rows) if self.remembers else rows
         rows = self.prepare(rows) if self.prepare else rows
         rows = add_batch(rows, batch_id) if self.adds_batch else rows
-        marked = Tally(self.gate.mark(rows), self.gate.list_counts())
+        rows = pin_time(self.gate.mark(rows), self.find_time(batch_id))
+        marked = Tally(rows, self.gate.list_counts())
         with self._hold(marked.rows) as (held, is_held):
             if is_held:
                 self.gate.judge(marked.read(were_written=False))
@@ -121,7 +125,8 @@ class BatchWriter:
     def _write_outlet(
         self, outlet: Outlet, rows: DataFrame, batch_id: int, query_id: str
     ) -> _Written:
-        marked = Tally(outlet.gate.mark(outlet.choose(rows)), outlet.gate.list_counts())
+        chosen = pin_time(outlet.gate.mark(outlet.choose(rows)), self.find_time(batch_id))
+        marked = Tally(chosen, outlet.gate.list_counts())
         if outlet.gate.has_shares:
             outlet.gate.judge(marked.read(were_written=False))
         self.check()

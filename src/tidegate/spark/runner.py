@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
+from upath import UPath
 
-from tidegate.core.checkpoint.log import read_query_id
+from tidegate.core.checkpoint.log import read_batch_offsets, read_query_id
 from tidegate.core.checkpoint.progress import read_progress
 from tidegate.core.errors import LeaseLostError, LedgerError, TransformError
 from tidegate.core.lease import Lease, LeaseFolder, hold_lease
@@ -69,9 +70,7 @@ def _drain_source(
         recorder = BatchRecorder(ledger, pipeline.name, plan.run_id)
         session.streams.addListener(recorder)
         try:
-            _Drain(pipeline, settings, replace(writer, check=lease.check), recorder, lease).run(
-                rows
-            )
+            _Drain(pipeline, settings, writer, recorder, lease).run(rows)
         except StreamingQueryException as error:
             # The same change twice is one that beginning again does not help against.
             if not asks_for_restart(error) or describe_failure(error) == told:
@@ -116,10 +115,15 @@ class _Drain:
 
     def _start(self, rows: DataFrame, failures: list[Exception]) -> StreamingQuery:
         checkpoint = self.settings.checkpoint_of(self.pipeline.name)
+        writer = replace(
+            self.writer,
+            check=self.lease.check,
+            find_time=lambda batch_id: _find_time(checkpoint, batch_id),
+        )
 
         def write_batch(batch: DataFrame, batch_id: int) -> None:
             try:
-                result = self.writer.write(batch, batch_id, read_query_id(checkpoint))
+                result = writer.write(batch, batch_id, read_query_id(checkpoint))
                 self.lease.check()
                 self.recorder.note_result(batch_id, result)
             except Exception as error:
@@ -140,6 +144,11 @@ class _Drain:
                 f"Spark refuses the query: {first_line(error)}",
                 remedy="Correct the steps, source.watermark or output_mode in the spec.",
             ) from error
+
+
+def _find_time(checkpoint: UPath, batch_id: int) -> int | None:
+    planned = read_batch_offsets(checkpoint, batch_id)
+    return planned.timestamp_ms if planned else None
 
 
 def _now() -> str:
