@@ -17,6 +17,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from upath import UPath
 
 from demo.broker import Broker
+from tests.delta_table import DeltaTableBuilder
 from tests.kafka_cluster import Cluster
 from tests.postgres import PostgresServer
 from tidegate.core.settings import Settings
@@ -254,6 +255,12 @@ def checkpoint_at() -> Callable[[UPath], CheckpointBuilder]:
 def checkpoint_of(settings) -> Callable[[str], CheckpointBuilder]:
     """Write the checkpoint of a pipeline."""
     return lambda pipeline: CheckpointBuilder(settings.checkpoint_of(pipeline))
+
+
+@pytest.fixture
+def table_at() -> type[DeltaTableBuilder]:
+    """Write a Delta table at a path."""
+    return DeltaTableBuilder
 
 
 @pytest.fixture(scope="session")

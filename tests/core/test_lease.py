@@ -58,7 +58,9 @@ def test_a_lease_is_taken_and_released(folder, told):
 def test_a_second_process_is_refused_and_told_who_holds_it(folder):
     with (
         hold_lease(folder, "run first, try 2", seconds=SECONDS),
-        pytest.raises(LeaseHeldError, match=r"held by run first, try 2 \(process \d+ on .+\) since"),
+        pytest.raises(
+            LeaseHeldError, match=r"held by run first, try 2 \(process \d+ on .+\) since"
+        ),
     ):
         take(folder)
 
@@ -205,7 +207,9 @@ def test_a_process_that_is_stopped_loses_the_lease_and_knows_it_when_it_goes_on(
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path / "lease")],
-        **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
     )
     assert process.stdout.readline() == "held\n"

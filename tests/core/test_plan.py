@@ -112,6 +112,11 @@ def judge_run(settings, run_id="run 1"):
     return judge(settings.checkpoint_of("orders"), [RunReached(run_id)]).verdict
 
 
+def hold(sink, checkpoint, batch):
+    """Let the sink hold a batch, as it does before Spark commits it."""
+    sink.append(app_id=f"{checkpoint.query_id}:main", batch=batch)
+
+
 def list_files(root):
     return {path: path.stat().st_mtime_ns for path in Path(root).rglob("*")}
 
@@ -134,12 +139,16 @@ def test_a_next_run_is_to_read_the_new_files(landing, plan):
     assert planned.baseline == Baseline(landing.checkpoint.query_id, 0)
 
 
-def test_a_run_is_reached_once_its_files_are_committed(landing, plan, settings):
+def test_a_run_is_reached_once_its_files_are_committed(landing, plan, settings, written):
     landing.read(0, "a").put("b", "c")
     plan(FILES)
     landing.read(1, "b")
     assert judge_run(settings) is Verdict.WAITING
     landing.read(2, "c")
+    reason = judge(settings.checkpoint_of("orders"), [RunReached("run 1")]).reason
+    assert reason.startswith("Batch 2 is committed, but the table ")
+    assert "holds batches up to 0 only of this query" in reason
+    hold(written, landing.checkpoint, 2)
     assert judge_run(settings) is Verdict.REACHED
 
 
@@ -262,12 +271,13 @@ def test_files_that_were_logged_before_a_kill_are_part_of_the_run(landing, plan)
     assert plan(FILES).target == FilesTarget(landing.paths("b"), since=0)
 
 
-def test_a_pending_batch_without_new_files_is_not_idle(landing, plan, settings):
+def test_a_pending_batch_without_new_files_is_not_idle(landing, plan, settings, written):
     landing.read(0, "a").checkpoint.offset(1, {"logOffset": 0})  # a batch for the watermark alone
     planned = plan(FILES)
     assert (planned.decision, planned.target) == (Decision.RUN, BatchTarget(1))
     assert planned.reason == "batch 1 is pending"
     assert judge_run(settings) is Verdict.WAITING
+    hold(written, landing.checkpoint, 1)
     landing.checkpoint.commit(1)
     assert judge_run(settings) is Verdict.REACHED
 
@@ -318,11 +328,12 @@ def test_all_that_will_not_be_read_is_told_beside_what_will(landing, plan):
 
 
 def test_a_file_forgotten_and_overwritten_is_not_done_before_it_is_read_again(
-    landing, plan, settings
+    landing, plan, settings, written
 ):
     landing.read(0, "old", modified_ms=NOW_MS - 30 * DAY_MS).read(1, "new").put("old")
     assert plan(FILES).target == FilesTarget(landing.paths("old"), since=1)
     assert judge_run(settings) is Verdict.WAITING
+    hold(written, landing.checkpoint, 2)
     landing.read(2, "old")
     assert judge_run(settings) is Verdict.REACHED
 
@@ -398,12 +409,13 @@ def test_a_pending_batch_without_new_versions_is_not_idle(table, checkpoint, pla
 
 
 def test_a_pending_batch_without_new_versions_is_not_done_before_its_commit(
-    table, checkpoint, plan, settings
+    table, checkpoint, plan, settings, written
 ):
     end = position(table.append(), 1)
     checkpoint.batch(0, end).offset(1, end)
     plan(DELTA)
     assert judge_run(settings) is Verdict.WAITING
+    hold(written, checkpoint, 1)
     checkpoint.commit(1)
     assert judge_run(settings) is Verdict.REACHED
 

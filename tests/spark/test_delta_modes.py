@@ -112,3 +112,38 @@ def test_what_rows_are_observed_for_is_known_once_they_are_written(spark, settin
         writer.write(rows.where("id > 2"), batch_id, "query")
         assert seen.get == {"n": 7}
     assert writer.is_observed
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_batch_of_no_rows_is_in_the_table_s_log_all_the_same(
+    runs, pipeline_of, settings, land, mode
+):
+    _, fields, _ = MODES[mode]
+    parts = TOTALS if mode == "overwrite" else {}
+    pipeline = pipeline_of(FILES, sink={"mode": mode} | fields, **parts)
+    land("a.json", FIRST)
+    runs.run(pipeline)
+    land("b.json", [])
+    plan = runs.plan(pipeline)
+    run_pipeline(pipeline, settings, plan.run_id)
+    judgement = runs.judge(pipeline, plan)
+    assert judgement.verdict is Verdict.REACHED, judgement.reason
+    assert judgement.progress.committed_batch == 1
+
+
+def test_a_table_that_was_set_back_while_a_run_went_on_fails_its_confirm(
+    spark, runs, pipeline_of, settings, land
+):
+    pipeline = pipeline_of(FILES)
+    land("a.json", FIRST)
+    runs.run(pipeline)
+    land("b.json", SECOND)
+    plan = runs.plan(pipeline)
+    run_pipeline(pipeline, settings, plan.run_id)
+    log = Path(settings.data) / "out" / "_delta_log"
+    for file in log.glob("*00001.*"):
+        file.unlink()
+    judgement = runs.judge(pipeline, plan)
+    assert judgement.verdict is Verdict.FAILED
+    assert "Batch 1 is committed, but the table" in judgement.reason
+    assert "holds batches up to 0 only" in judgement.reason

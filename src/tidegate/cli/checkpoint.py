@@ -12,12 +12,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tidegate.cli.doctor import doctor
 from tidegate.core.checkpoint.log import require_checkpoint
 from tidegate.core.checkpoint.position import describe_position
 from tidegate.core.checkpoint.progress import Progress, read_progress
 from tidegate.core.storage import open_path
 
 app = typer.Typer(help="Look at a checkpoint, without Spark.", no_args_is_help=True)
+app.command("doctor")(doctor)
 
 
 @app.callback()

@@ -13,8 +13,11 @@ from upath import UPath
 
 from tidegate.core.checkpoint.log import find_commit_time
 from tidegate.core.checkpoint.progress import Progress, State, read_progress
-from tidegate.core.errors import CheckpointError, LedgerError
-from tidegate.core.ledger import Attempt, Baseline, Ledger, Outcome, rank_batch
+from tidegate.core.deltalog import DeltaLog
+from tidegate.core.errors import CheckpointError, LedgerError, SourceError
+from tidegate.core.ledger import Attempt, Baseline, Ledger, Outcome, Plan, rank_batch
+from tidegate.core.spec.sinks.delta import name_writer
+from tidegate.core.storage import open_path
 from tidegate.core.target import Target, find_shortfall, needs_report
 
 
@@ -125,7 +128,7 @@ def judge(checkpoint: UPath, conditions: list[Condition]) -> Judgement:
             )
             if verdict is not Verdict.REACHED:
                 return Judgement(verdict, reason, progress)
-    except (CheckpointError, LedgerError) as error:
+    except (CheckpointError, LedgerError, SourceError) as error:
         return Judgement(Verdict.FAILED, str(error), progress)
     return Judgement(Verdict.REACHED, "all conditions hold", progress)
 
@@ -195,7 +198,8 @@ class _RunJudge:
         if shortfall is None and needs_report(plan.target):
             shortfall = _find_silence(attempt)
         if shortfall is None:
-            return Verdict.REACHED, ""
+            lacking = self._find_lacking_table(plan)
+            return (Verdict.FAILED, lacking) if lacking else (Verdict.REACHED, "")
         if attempt is None or attempt.outcome is Outcome.RUNNING:
             return Verdict.WAITING, shortfall
         ended = "failed" if attempt.outcome is Outcome.FAILED else "ended"
@@ -215,6 +219,25 @@ class _RunJudge:
             f"{baseline.query_id} at batch {baseline.committed_batch}, it is {query_id} at "
             f"{batch}. Find out who did so, then start a new run."
         )
+
+    def _find_lacking_table(self, plan: Plan) -> str | None:
+        """Find a table that does not hold what the commit log says: a commit alone proves no rows."""
+        batch, query_id = self.progress.committed_batch, self.progress.query_id
+        if query_id is None or rank_batch(batch) <= rank_batch(plan.baseline.committed_batch):
+            return None  # what was committed before is for plan to judge
+        for sink, table in plan.tables.items():
+            log = DeltaLog(open_path(table))
+            newest = log.find_version()
+            app_id = name_writer(query_id, sink)
+            held = None if newest is None else log.find_transaction(newest, app_id)
+            if rank_batch(held) < rank_batch(batch):
+                return (
+                    f"Batch {batch} is committed, but the table {table} holds "
+                    f"{'no batch' if held is None else f'batches up to {held} only'} of this query: "
+                    "it was deleted, restored or replaced meanwhile. Restore the table, or rewind the "
+                    f"checkpoint: 'tidegate checkpoint doctor {self.checkpoint}' tells more."
+                )
+        return None
 
     def _find_disagreement(self) -> str | None:
         """Find a commit log that says other than what the driver saw when it committed."""

@@ -100,6 +100,8 @@ class Plan:
     """Whether records that expired unread are given up."""
     is_passing: bool = False
     """Whether what blocks the run may go away by itself."""
+    tables: dict[str, str] = field(default_factory=dict)
+    """The Delta tables that must hold what the run commits, by the name of their sink."""
 
     def has_news(self, query_id: str | None, committed: int | None) -> bool:
         """Whether anything is committed that downstream was not told of."""

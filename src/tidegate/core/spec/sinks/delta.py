@@ -47,6 +47,11 @@ Columns = Annotated[
 """One column, or several."""
 
 
+def name_writer(query_id: str, sink: str, route: str | None = None) -> str:
+    """Name what writes to a table; never a constant, since Delta passes over its older batches."""
+    return f"{query_id}:{sink}" + ("" if route is None else f":{route}")
+
+
 class DeltaSink(SinkModel):
     """A Delta table, which takes each batch once; it is created if it is missing."""
 
@@ -100,7 +105,7 @@ class DeltaSink(SinkModel):
 
     def name_writer(self, query_id: str, route: str | None = None) -> str:
         """Name a query to the table; with a batch's id it makes a transaction of its own."""
-        return f"{query_id}:{self.name}" + ("" if route is None else f":{route}")
+        return name_writer(query_id, self.name, route)
 
     @classmethod
     def find_conflicts(cls, given: Mapping[str, Any]) -> Iterator[str]:

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any, Self
 
-import pytest
 from arro3.core import Array, DataType, Table  # what deltalake itself builds on
 from deltalake import CommitProperties, Transaction, write_deltalake
 
@@ -52,9 +51,3 @@ class DeltaTableBuilder:
         lines = (self.log / f"{0:020}.json").read_text().splitlines()
         actions = map(json.loads, lines)
         return next(action["metaData"]["id"] for action in actions if "metaData" in action)
-
-
-@pytest.fixture
-def table_at() -> type[DeltaTableBuilder]:
-    """Write a Delta table at a path."""
-    return DeltaTableBuilder

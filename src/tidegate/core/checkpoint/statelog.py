@@ -1,0 +1,100 @@
+"""What a query remembers: its stateful operators, and the files of their state.
+
+    state/<operator>/_metadata/metadata            the operator's name and its stores
+    state/<operator>/<partition>/[<store>/]        a store's files; the default one has no folder
+        <version>.delta, .snapshot                 kept by Spark itself
+        <version>.changelog, .zip                  kept by RocksDB
+        <version>_<id>.changelog, .zip             the same, where a version may have several
+
+The state after batch N has version N + 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from upath import UPath
+
+from tidegate.core.checkpoint.lines import corrupt, parse_object, read_lines
+from tidegate.core.storage import find_files
+
+_FILE = re.compile(
+    r"(?P<operator>\d+)/(?P<partition>\d+)/((?P<store>[^/]+)/)?"
+    r"(?P<version>\d+)(_[0-9a-f-]+)?\.(?P<kind>delta|snapshot|changelog|zip)"
+)
+_METADATA = re.compile(r"(\d+)/_metadata/metadata")
+_DEFAULT_STORE = "default"
+_METADATA_VERSION = 2
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A stateful operator, as the checkpoint describes it."""
+
+    number: int
+    name: str
+    partitions: Mapping[str, int]
+    """How many partitions each of its stores has."""
+
+
+@dataclass
+class StoreFiles:
+    """The files of one store of one partition, by version."""
+
+    path: str
+    steps: dict[int, str] = field(default_factory=dict)
+    """What a version changed."""
+    wholes: dict[int, str] = field(default_factory=dict)
+    """All that is remembered as of a version."""
+
+    def find_base(self, version: int) -> int:
+        """Find the newest whole that a version can be built on; 0, where nothing is remembered."""
+        return max((known for known in self.wholes if known <= version), default=0)
+
+    def list_needed(self, version: int) -> list[tuple[int, str | None]]:
+        """List the files that a version is built of; None stands for one that is missing."""
+        base = self.find_base(version)
+        needed: list[tuple[int, str | None]] = [(base, self.wholes[base])] if base else []
+        return needed + [(step, self.steps.get(step)) for step in range(base + 1, version + 1)]
+
+
+def read_operators(checkpoint: UPath, files: Mapping[str, int]) -> list[Operator]:
+    """Read which stateful operators a checkpoint has, from a listing of its state."""
+    numbers = sorted(int(match[1]) for match in map(_METADATA.fullmatch, files) if match)
+    return [_read_operator(checkpoint, number) for number in numbers]
+
+
+def list_state(checkpoint: UPath) -> dict[str, int]:
+    """List all files of a checkpoint's state, and their sizes."""
+    return find_files(checkpoint / "state")
+
+
+def sort_stores(files: Mapping[str, int]) -> dict[tuple[int, str, int], StoreFiles]:
+    """Sort the files of the state by operator, store and partition."""
+    stores: dict[tuple[int, str, int], StoreFiles] = {}
+    for path in files:
+        match = _FILE.fullmatch(path)
+        if not match:
+            continue
+        store = match["store"] or _DEFAULT_STORE
+        key = (int(match["operator"]), store, int(match["partition"]))
+        found = stores.setdefault(key, StoreFiles(path.rpartition("/")[0]))
+        is_whole = match["kind"] in ("snapshot", "zip")
+        (found.wholes if is_whole else found.steps)[int(match["version"])] = path
+    return stores
+
+
+def _read_operator(checkpoint: UPath, number: int) -> Operator:
+    file = checkpoint / "state" / str(number) / "_metadata" / "metadata"
+    _, lines = read_lines(file, newest_version=_METADATA_VERSION)
+    body = parse_object(str(file), lines[0] if lines else "")
+    try:
+        return Operator(
+            number,
+            str(body["operatorInfo"]["operatorName"]),
+            {str(one["storeName"]): int(one["numPartitions"]) for one in body["stateStoreInfo"]},
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise corrupt(str(file), f"it does not describe an operator ({error!r})") from error

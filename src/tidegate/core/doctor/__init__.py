@@ -1,0 +1,1 @@
+"""What is wrong with a checkpoint, its source or its sink, in words."""

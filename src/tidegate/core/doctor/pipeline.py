@@ -1,0 +1,113 @@
+"""What is wrong with a pipeline: its checkpoint, its history, its sources and its sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from tidegate.core.checkpoint.progress import Progress, read_progress
+from tidegate.core.connection import ReadConnection, read_connection
+from tidegate.core.doctor.checkpoint import examine_checkpoint
+from tidegate.core.doctor.fault import Fault, Severity
+from tidegate.core.errors import LedgerError, TidegateError
+from tidegate.core.lag import measure_lag
+from tidegate.core.ledger import Ledger, Run
+from tidegate.core.obstacles import (
+    check_folder,
+    check_history,
+    check_sources,
+    check_table,
+    find_new_sinks,
+)
+from tidegate.core.settings import Settings
+from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.work.finding import pick_source_ids
+from tidegate.core.work.source import SourceLook
+
+_LEAST_HEADROOM_SECONDS = 3600
+
+
+def examine_pipeline(
+    pipeline: Pipeline, settings: Settings, connect: ReadConnection = read_connection
+) -> list[Fault]:
+    """Find all that is wrong with a pipeline, or worth knowing."""
+    checkpoint = settings.checkpoint_of(pipeline.name)
+    faults = examine_checkpoint(checkpoint)
+    progress = read_progress(checkpoint)
+    if not progress.is_readable:
+        return faults  # where source and sink should be is not known
+    return [*faults, *_Exam(pipeline, settings, connect, progress).find_faults()]
+
+
+class _Exam:
+    """Holds a pipeline's history, sources and sinks against its checkpoint."""
+
+    def __init__(
+        self, pipeline: Pipeline, settings: Settings, connect: ReadConnection, progress: Progress
+    ) -> None:
+        self._pipeline = pipeline
+        self._settings = settings
+        self._connect = connect
+        self._progress = progress
+        self._checkpoint = str(settings.checkpoint_of(pipeline.name))
+        self._ledger = Ledger.beside(settings.state_of(pipeline.name))
+
+    def find_faults(self) -> Iterator[Fault]:
+        """Find what is wrong."""
+        try:
+            latest = self._ledger.find_latest()
+        except LedgerError as error:
+            yield Fault.of("ledger_broken", str(self._ledger.folder), error)
+            latest = None
+        if latest:
+            check = partial(check_history, latest.left_at, self._progress)
+            yield from self._try("checkpoint_replaced", self._checkpoint, check)
+        yield from self._check_sinks()
+        compare = partial(check_sources, self._pipeline, self._progress)
+        changed = list(self._try("sources_changed", self._checkpoint, compare))
+        yield from changed
+        if not changed:
+            yield from self._check_sources(latest)
+
+    def _try(self, code: str, file: str, check: Callable[[], object]) -> Iterator[Fault]:
+        try:
+            check()
+        except TidegateError as error:
+            yield Fault.of(code, file, error)
+
+    def _check_sinks(self) -> Iterator[Fault]:
+        new = find_new_sinks(self._pipeline, self._progress, self._ledger)
+        for sink in self._pipeline.delta_sinks:
+            check = partial(check_table, sink, self._settings, self._progress)
+            place = str(self._settings.locate(sink.table))
+            yield from self._try("sink_differs", place, partial(check, is_new=sink.name in new))
+        for files in self._pipeline.files_sinks:
+            folder = self._settings.locate(files.path)
+            check_it = partial(check_folder, folder, self._progress)
+            yield from self._try("sink_differs", str(folder), check_it)
+
+    def _check_sources(self, latest: Run | None) -> Iterator[Fault]:
+        known_ids = latest.plan.source_ids if latest else {}
+        looks = SourceLook(self._pipeline, self._settings, self._connect)
+        for name, source in self._pipeline.inputs.items():
+            ids = pick_source_ids(known_ids, name)
+            look = partial(looks.look_at, name, source, self._progress, ids)
+            found = list(self._try("source_blocked", f"source {name}", look))
+            yield from found
+            if not found and name in self._pipeline.kafka_inputs:
+                yield from self._check_retention()
+
+    def _check_retention(self) -> Iterator[Fault]:
+        for lag in measure_lag(self._pipeline, self._settings, self._connect):
+            headroom = lag.headroom_seconds
+            if headroom is None or headroom >= _LEAST_HEADROOM_SECONDS:
+                continue
+            partition = f"{lag.topic}-{lag.partition}"
+            yield Fault(
+                "retention_risk",
+                Severity.WARNING,
+                partition,
+                f"The next record of {partition} is kept for {max(0, round(headroom / 60))} minutes "
+                f"more, and {lag.lag_records:,} records wait.",
+                "Run the pipeline soon, or lengthen retention.ms of the topic.",
+            )
