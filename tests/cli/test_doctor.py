@@ -78,7 +78,7 @@ class TestPipeline:
         assert orders
         result = doctor("orders")
         assert isinstance(result.exception, NotACheckpointError)
-        assert "Run it first" in str(result.exception)
+        assert "Run the pipeline first" in str(result.exception)
 
     def test_a_sink_that_is_ahead_is_told(self, checkpoint, sink, doctor):
         checkpoint.batches(2)

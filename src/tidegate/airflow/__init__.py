@@ -8,12 +8,20 @@ if TYPE_CHECKING:
     from tidegate.airflow.asset import pipeline_asset
     from tidegate.airflow.factory import build_dags, raise_spec_errors
     from tidegate.airflow.sensor import CheckpointSensor
+    from tidegate.airflow.watcher import commit_watcher
 
-__all__ = ["CheckpointSensor", "build_dags", "pipeline_asset", "raise_spec_errors"]
+__all__ = [
+    "CheckpointSensor",
+    "build_dags",
+    "commit_watcher",
+    "pipeline_asset",
+    "raise_spec_errors",
+]
 
 _HOMES = {
     "CheckpointSensor": "tidegate.airflow.sensor",
     "build_dags": "tidegate.airflow.factory",
+    "commit_watcher": "tidegate.airflow.watcher",
     "pipeline_asset": "tidegate.airflow.asset",
     "raise_spec_errors": "tidegate.airflow.factory",
 }

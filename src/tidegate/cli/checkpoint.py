@@ -1,4 +1,4 @@
-"""`tidegate checkpoint`: what a checkpoint says."""
+"""`tidegate checkpoint`: what a checkpoint says, and what can be done to it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,31 @@ from rich.table import Table
 from rich.text import Text
 
 from tidegate.cli.doctor import doctor
+from tidegate.cli.surgery import (
+    backup,
+    backups,
+    diff,
+    fork,
+    move,
+    restore,
+    rewind,
+    skip,
+    undo,
+)
 from tidegate.core.checkpoint.log import require_checkpoint
 from tidegate.core.checkpoint.position import describe_position
 from tidegate.core.checkpoint.progress import Progress, read_progress
 from tidegate.core.storage import open_path
 
-app = typer.Typer(help="Look at a checkpoint, without Spark.", no_args_is_help=True)
+app = typer.Typer(help="Look at a checkpoint, and change it, without Spark.", no_args_is_help=True)
 app.command("doctor")(doctor)
+for command in (diff, rewind, skip, fork, move, backup, backups, restore, undo):
+    app.command(command.__name__)(command)
 
 
 @app.callback()
 def _group() -> None:
-    """Look at a checkpoint, without Spark."""
+    """Look at a checkpoint, and change it, without Spark."""
 
 
 @app.command()

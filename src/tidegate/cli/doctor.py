@@ -11,27 +11,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tidegate.core.checkpoint.log import require_checkpoint
+from tidegate.cli.place import Place, PlaceArgument
 from tidegate.core.doctor.checkpoint import examine_checkpoint
 from tidegate.core.doctor.fault import Fault, Severity, list_errors
 from tidegate.core.doctor.pipeline import examine_pipeline
-from tidegate.core.errors import NotACheckpointError
-from tidegate.core.settings import Settings
-from tidegate.core.spec.loader import find_spec, load_specs
-from tidegate.core.storage import list_names, open_path
 
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.INFO: "dim"}
 
 
 def doctor(
-    place: Annotated[
-        str,
-        typer.Argument(
-            metavar="PATH|PIPELINE",
-            help="A checkpoint, by its path or URL; or a pipeline, to have its source and sink looked "
-            "at as well.",
-        ),
-    ],
+    place: PlaceArgument,
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -49,30 +38,11 @@ def doctor(
     raise typer.Exit(0 if is_healthy else 1)
 
 
-def _examine(place: str) -> list[Fault]:
-    if is_path(place):
-        checkpoint = open_path(place)
-        require_checkpoint(checkpoint)
-        if not list_names(checkpoint):
-            raise NotACheckpointError(
-                f"There is no checkpoint at {checkpoint}: the folder is empty.",
-                remedy="Give the folder that a query has as its checkpointLocation.",
-            )
-        return examine_checkpoint(checkpoint)
-    settings = Settings.from_environment()
-    pipeline = find_spec(load_specs(settings.pipelines), settings.pipelines, place).require()
-    checkpoint = settings.checkpoint_of(place)
-    if not list_names(checkpoint):
-        raise NotACheckpointError(
-            f"The pipeline {place} has no checkpoint yet; it would be at {checkpoint}.",
-            remedy="Run it first.",
-        )
-    return examine_pipeline(pipeline, settings)
-
-
-def is_path(place: str) -> bool:
-    """Whether a checkpoint is meant, and not a pipeline: names have neither slash nor dot."""
-    return any(mark in place for mark in "/\\.~:")
+def _examine(name: str) -> list[Fault]:
+    place = Place.find(name)
+    if place.pipeline is None:
+        return examine_checkpoint(place.checkpoint)
+    return examine_pipeline(place.pipeline, place.settings)
 
 
 def _print_faults(place: str, faults: list[Fault], *, is_healthy: bool) -> None:

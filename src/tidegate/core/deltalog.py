@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,8 @@ class TableCommit:
     transactions: dict[str, int]
     change_files: int
     """How many files of recorded changes (the change data feed) it has."""
+    restored: int | None = None
+    """The version that it brought the table back to, where that is what it did."""
 
 
 class DeltaLog:
@@ -88,6 +90,33 @@ class DeltaLog:
             version -= 1
         return found
 
+    def find_version_of(self, app_id: str, batch_id: int) -> int | None:
+        """Find the version that a writer's batch made, or the newest one before it."""
+        for commit in self._list_effective():
+            written = commit.transactions.get(app_id)
+            if written is not None and written <= batch_id:
+                return commit.version
+        return None
+
+    def holds_rows_after(self, app_id: str, batch_id: int) -> bool:
+        """Whether the table still has what a writer's batches after one brought."""
+        for commit in self._list_effective():
+            written = commit.transactions.get(app_id)
+            if written is not None:
+                return written > batch_id
+        return False
+
+    def _list_effective(self) -> Iterator[TableCommit]:
+        """List the commits that the table is made of, newest first: what was undone is left out."""
+        version = self.find_version()
+        while version is not None and version >= 0:
+            try:
+                commit = self.read_commit(version)
+            except FileNotFoundError:
+                return  # cleaned up
+            yield commit
+            version = version - 1 if commit.restored is None else commit.restored
+
     def read_commit(self, version: int) -> TableCommit:
         """Read one commit: when it was made, how many rows it wrote, for which batches."""
         file = self._folder / f"{version:020}.json"
@@ -112,6 +141,7 @@ class DeltaLog:
                 if "txn" in action
             },
             change_files=sum("cdc" in action for action in actions),
+            restored=_read_restored(info),
         )
 
     def _read_checksum(self, version: int) -> dict[str, Any]:
@@ -133,6 +163,13 @@ class DeltaLog:
                 f"The Delta table {self.table} cannot be read: {error}.",
                 remedy="Restore the table's log from a backup.",
             ) from error
+
+
+def _read_restored(info: dict[str, Any]) -> int | None:
+    if info.get("operation") != "RESTORE":
+        return None
+    version = info.get("operationParameters", {}).get("version")
+    return int(version) if str(version).isdigit() else None
 
 
 def _count_rows(info: dict[str, Any], *, has_files: bool) -> int | None:

@@ -20,6 +20,7 @@ TidegateError
 ├── LeaseError               a checkpoint is not this process's to write to
 │   ├── LeaseHeldError       another process holds it
 │   └── LeaseLostError       another process has taken it over
+├── SurgeryError             a checkpoint must not be changed in this way
 ├── BlockedError             no retry can mend this run
 ├── TargetMissedError        the job ended before its target was committed
 └── SubmitError              spark-submit failed
@@ -134,6 +135,10 @@ class LeaseHeldError(LeaseError):
 
 class LeaseLostError(LeaseError):
     """Another process has taken the checkpoint over."""
+
+
+class SurgeryError(TidegateError):
+    """A checkpoint must not be changed in this way."""
 
 
 class BlockedError(TidegateError):

@@ -1,0 +1,67 @@
+"""Copies of a checkpoint at another place: a fork under a new identity, or a move."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import uuid4
+
+from upath import UPath
+
+from tidegate.core.errors import SurgeryError
+from tidegate.core.storage import find_files, list_names, read_bytes
+
+_BESIDE = ("runs", "sinks", "skips", "replays")
+"""What a pipeline's state folder has beside the checkpoint, and that goes along with it."""
+
+
+@dataclass(frozen=True)
+class CheckpointCopy:
+    """A checkpoint that is copied to another path or store."""
+
+    source: UPath
+    target: UPath
+    is_move: bool
+    """Whether the query goes on at the new place, as the same one."""
+
+    def describe(self) -> Iterator[str]:
+        """Say what is done, a line a file."""
+        for origin, copy in self._list_pairs():
+            yield f"{'move' if self.is_move else 'copy'} {origin} to {copy}"
+        if not self.is_move:
+            yield f"write {self.target / 'metadata'} with a new query id"
+
+    def check(self) -> None:
+        """Refuse a place that is taken."""
+        if list_names(self.target):
+            raise SurgeryError(
+                f"{self.target} is not empty.", remedy="Name a folder that does not exist yet."
+            )
+
+    def apply(self) -> None:
+        """Copy all files, see that they arrived, and of a move delete the originals."""
+        pairs = list(self._list_pairs())
+        for origin, copy in pairs:
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(read_bytes(origin))
+        if not self.is_move:
+            (self.target / ".metadata.crc").unlink(missing_ok=True)
+            identity = json.dumps({"id": str(uuid4())})
+            (self.target / "metadata").write_bytes(identity.encode())
+            return
+        for origin, copy in pairs:
+            if read_bytes(origin) != read_bytes(copy):
+                raise SurgeryError(
+                    f"{copy} is not what was copied.", remedy="Nothing was deleted; try again."
+                )
+        for origin, _ in pairs:
+            origin.unlink(missing_ok=True)
+
+    def _list_pairs(self) -> Iterator[tuple[UPath, UPath]]:
+        folders = [(self.source, self.target)]
+        if self.is_move and self.target.name == self.source.name:
+            folders += [(self.source.parent / name, self.target.parent / name) for name in _BESIDE]
+        for source, target in folders:
+            for name in sorted(find_files(source)):
+                yield source / name, target / name

@@ -1,0 +1,83 @@
+"""A query that was set back, or led past a batch, goes on with just the rows it should."""
+
+import json
+
+import pytest
+
+from tidegate.core.errors import SurgeryError
+from tidegate.core.surgery.rewind import Rewind
+from tidegate.core.surgery.sinks import SinkGuard
+from tidegate.core.surgery.skip import Skip
+from tidegate.spark.runner import run_pipeline
+
+FILES = {
+    "type": "files",
+    "path": "landing",
+    "format": "json",
+    "schema": "id long, at timestamp",
+    "max_files_per_trigger": 1,
+    "provenance": False,
+    "malformed": "fail",
+}
+ONCE = {"transform": [{"python": "steps:once"}]}
+
+
+@pytest.fixture
+def land(settings):
+    """Land files of two rows each, the second of which the next file has again."""
+    folder = settings.locate("landing")
+    folder.mkdir(parents=True)
+
+    def write(*numbers):
+        for number in numbers:
+            rows = ({"id": number + n, "at": "2026-01-01T00:00:00Z"} for n in range(2))
+            (folder / f"{number}.json").write_text("\n".join(map(json.dumps, rows)))
+
+    return write
+
+
+@pytest.mark.parametrize("remembers", [False, True])
+def test_what_followed_a_batch_is_read_again_once_the_table_is_restored(
+    spark, runs, pipeline_of, settings, land, rows_of, remembers
+):
+    settings.pipelines.mkdir()
+    (settings.pipelines / "steps.py").write_text(
+        "def once(df, context):\n    return df.dropDuplicates(['id'])\n"
+    )
+    pipeline = pipeline_of(FILES, **(ONCE if remembers else {}))
+    land(*range(4))
+    runs.run(pipeline)
+    expected = rows_of("out", "id")
+    checkpoint, query_id = settings.checkpoint_of("p"), runs.find_query_id(pipeline)
+
+    def guard(*, renews):
+        return SinkGuard(pipeline, settings, query_id, 1, renews, accepts_duplicates=False)
+
+    with pytest.raises(SurgeryError, match="Delta would pass over batches 2 to 3"):
+        guard(renews=False).check()
+    with pytest.raises(SurgeryError, match="still has the rows") as refused:
+        guard(renews=True).check()
+    restore = next(part for part in str(refused.value).split("; ") if "RESTORE" in part)
+    spark.sql(restore[restore.index("RESTORE") :])
+    guard(renews=True).check()
+    Rewind.to(checkpoint, 1, renews=True).plan().apply()
+
+    land(4)
+    run = runs.run(pipeline)
+    assert [batch.batch_id for batch in run.batches] == [2, 3, 4]
+    again = [(4,), (5,)]
+    assert rows_of("out", "id") == sorted(expected + (again[1:] if remembers else again))
+
+
+def test_a_batch_that_can_never_be_written_is_led_past(runs, pipeline_of, settings, land, rows_of):
+    check = "SELECT id, assert_true(id <> 3, 'poisoned') AS ok FROM input"
+    pipeline = pipeline_of(FILES, transform=[{"sql": check}])
+    land(0, 2, 4)
+    plan = runs.plan(pipeline)
+    with pytest.raises(Exception, match="poisoned"):
+        run_pipeline(pipeline, settings, plan.run_id)
+    Skip(settings.checkpoint_of("p")).plan().apply()
+    runs.run(pipeline)
+    assert rows_of("out", "id") == [(0,), (1,), (4,), (5,)]
+    left_out = json.loads((settings.state_of("p") / "skips" / "1.json").read_text())
+    assert left_out["sources"][0]["endOffset"] == {"logOffset": 1}
