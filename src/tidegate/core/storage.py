@@ -143,7 +143,9 @@ def read_bytes(path: UPath) -> bytes:
     """Read a file whole, by one request."""
     if is_local(path):
         return Path(str(path)).read_bytes()
-    content: bytes = path.fs.cat_file(path.path)
+    # s3fs asks for the size first, unless it may not fetch in parts.
+    options = {"max_concurrency": 1} if path.protocol == "s3" else {}
+    content: bytes = path.fs.cat_file(path.path, **options)
     return content
 
 
