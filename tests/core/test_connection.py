@@ -189,9 +189,13 @@ def test_certificates_go_along_as_text(tmp_path):
     assert java["ssl.endpoint.identification.algorithm"] == ""
 
 
-def test_a_certificate_that_is_not_there_is_told():
-    with pytest.raises(ConnectionSpecError, match=r"as ssl\.ca\.location that cannot be read"):
-        connection(**{"ssl.ca.location": "/no/such/file"}).to_java()
+@pytest.mark.parametrize("ask", [KafkaConnection.to_java, KafkaConnection.check_files])
+def test_a_certificate_that_is_not_there_or_no_text_is_told(ask, tmp_path):
+    with pytest.raises(ConnectionSpecError, match=r"as ssl\.ca\.location that .*No such file"):
+        ask(connection(**{"ssl.ca.location": "/no/such/file"}))
+    (tmp_path / "der").write_bytes(b"\x30\x82\xff")
+    with pytest.raises(ConnectionSpecError, match="it is no text, and so not PEM"):
+        ask(connection(**{"ssl.ca.location": str(tmp_path / "der")}))
 
 
 @pytest.mark.parametrize(
@@ -204,6 +208,11 @@ def test_a_certificate_that_is_not_there_is_told():
         ({"security.protocol": "SASL_SSL"}, "needs sasl.mechanism, sasl.username, sasl.password"),
         (SASL | {"sasl.mechanism": "canary"}, "sasl.mechanism must be one of PLAIN, SCRAM"),
         ({"ssl.certificate.location": "canary"}, "it also needs ssl.key.location"),
+        (
+            {"sasl.username": "canary", "sasl.password": "canary"},
+            "it has sasl.password, sasl.username, which security.protocol PLAINTEXT and SSL do not",
+        ),
+        (SASL | {"security.protocol": "ssl"}, "set it to SASL_SSL or SASL_PLAINTEXT"),
     ],
 )
 def test_options_that_cannot_be_used_are_told_without_their_values(options, told):

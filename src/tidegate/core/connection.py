@@ -53,6 +53,8 @@ _KNOWN = frozenset(
         "ssl.key.password",
     }
 )
+_FILES = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location")
+_CREDENTIALS = frozenset({"sasl.password", "sasl.username"})
 # Airflow's Kafka connections often have these; they are for consumers that keep offsets in Kafka.
 _NEEDLESS = frozenset({"auto.offset.reset", "enable.auto.commit", "group.id"})
 _ALIASES = {"sasl.mechanisms": "sasl.mechanism", "metadata.broker.list": "bootstrap.servers"}
@@ -183,6 +185,12 @@ class KafkaConnection:
             )
         return cls(name, {key: options[key] for key in options if key not in _NEEDLESS})
 
+    def check_files(self) -> None:
+        """Refuse certificates and keys that cannot be read, which a client tells in riddles."""
+        for option in _FILES:
+            if option in self.options:
+                self._read_pem(option)
+
     def to_librdkafka(self) -> dict[str, str]:
         """Spell it for the client without a JVM."""
         return dict(self.options)
@@ -226,11 +234,11 @@ class KafkaConnection:
     def _read_pem(self, option: str) -> str:
         try:
             return Path(self.options[option]).read_text(encoding="utf-8")
-        except OSError as error:
+        except (OSError, UnicodeDecodeError) as error:
             raise ConnectionSpecError(
                 f"The connection {self.name!r} names a file as {option} that cannot be read: "
-                f"{error}.",
-                remedy="Put the file there, on every machine that starts drivers.",
+                f"{getattr(error, 'strerror', 'it is no text, and so not PEM')}.",
+                remedy="Put the file there, on every machine that plans runs or starts drivers.",
             ) from error
 
 
@@ -255,6 +263,11 @@ def _find_problems(options: Mapping[str, str]) -> list[str]:
         mechanism = options.get("sasl.mechanism")
         if mechanism and mechanism not in _MECHANISMS:
             problems.append(f"sasl.mechanism must be one of {', '.join(_MECHANISMS)}")
+    elif _CREDENTIALS & options.keys():
+        problems.append(
+            f"it has {', '.join(sorted(_CREDENTIALS & options.keys()))}, which security.protocol "
+            "PLAINTEXT and SSL do not send; set it to SASL_SSL or SASL_PLAINTEXT"
+        )
     if "ssl.certificate.location" in options:
         needs.append("ssl.key.location")
     missing = [key for key in needs if not options.get(key)]

@@ -15,7 +15,7 @@ from confluent_kafka import TopicPartition as Partition
 from confluent_kafka.admin import AdminClient, ConfigResource, OffsetSpec, ResourceType
 
 from tidegate.core.connection import KafkaConnection
-from tidegate.core.errors import BlockedError, SourceAwayError
+from tidegate.core.errors import BlockedError, ConnectionSpecError, SourceAwayError
 from tidegate.core.spec.kafka import Isolation, KafkaSource
 
 Offsets = Mapping[str, Mapping[str, int]]
@@ -64,7 +64,19 @@ class KafkaEnds:
         self._heard: list[KafkaError] = []
         options: dict[str, Any] = {**connection.to_librdkafka(), **_QUIET}
         options["error_cb"] = self._heard.append
-        self._admin = AdminClient(options)
+        self._admin = self._open(options)
+
+    def _open(self, options: dict[str, Any]) -> AdminClient:
+        self._connection.check_files()
+        try:
+            return AdminClient(options)
+        except KafkaException as error:
+            told = error.args[0].str().removeprefix("Failed to create admin client: ")
+            raise ConnectionSpecError(
+                f"The connection {self._connection.name!r} cannot be used: its client refuses it "
+                f"({told}).",
+                remedy="Correct its certificates, its key or the key's password; files must be PEM.",
+            ) from error
 
     def read(self, source: KafkaSource) -> TopicEnds:
         """Find where the source's partitions begin, and end by its isolation."""
