@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
@@ -83,6 +83,7 @@ class KafkaEnds:
         described = self._describe(self._list_topics(source))
         if source.topic_pattern:
             described = {topic: d for topic, d in described.items() if not d.is_internal}
+            _require_match(source, described)
         partitions = [
             Partition(topic, number)
             for topic, description in described.items()
@@ -154,12 +155,7 @@ class KafkaEnds:
         except KafkaException as error:
             raise self._explain(error) from error
         matching = sorted(name for name in known if pattern.search(name))
-        if not matching:
-            raise BlockedError(
-                f"No topic matches {source.topic_pattern!r}.",
-                cause=f"The cluster has {len(known)} topics.",
-                remedy="Create one, or correct source.topic_pattern in the spec.",
-            )
+        _require_match(source, matching)
         return matching
 
     def _describe(self, topics: Iterable[str]) -> dict[str, Any]:
@@ -268,4 +264,13 @@ class KafkaEnds:
         return BlockedError(
             f"The cluster of the connection {name!r} refuses: {reason.str()}.",
             remedy="Give its user the right to describe and read the topics.",
+        )
+
+
+def _require_match(source: KafkaSource, found: Collection[str]) -> None:
+    if not found:
+        raise BlockedError(
+            f"No topic matches {source.topic_pattern!r}.",
+            cause="The cluster has none of such a name; Kafka's internal ones do not count.",
+            remedy="Create one, or correct source.topic_pattern in the spec.",
         )
