@@ -56,3 +56,21 @@ def test_a_pipeline_that_cannot_be_asked_is_told_and_hides_no_other(kafka_defaul
     assert asked.returncode == 1
     assert [row["pipeline"] for row in json.loads(asked.stdout)] == ["here"]
     assert "gone: The topic no-such-topic does not exist." in asked.stderr
+
+
+def test_a_topic_that_is_another_and_a_missing_certificate_are_told_and_hide_no_other(
+    kafka_default, checkpoint_of, add_spec, call, monkeypatch
+):
+    options = kafka_default.options | {"security.protocol": "SSL", "ssl.ca.location": "/no/file"}
+    monkeypatch.setenv("TIDEGATE_CONN_SECURE", json.dumps(options))
+    another, topic = kafka_default.create(), kafka_default.create()
+    checkpoint_of("another").batch(0, {another: {"0": 5}})
+    add_spec("another", source=spell_source(another))
+    add_spec("secure", source=spell_source(topic).replace("{type", "{connection: secure, type"))
+    add_spec("whole", source=spell_source(topic))
+    asked = call("lag", "--json")
+    assert asked.returncode == 1
+    assert [row["pipeline"] for row in json.loads(asked.stdout)] == ["whole"]
+    assert "another: The topics are not the ones that the checkpoint was reading" in asked.stderr
+    assert "secure: The connection 'secure' names a file as ssl.ca.location" in asked.stderr
+    assert "Traceback" not in asked.stderr

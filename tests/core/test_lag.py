@@ -1,10 +1,13 @@
 """How far a pipeline is behind, against the broker's own account."""
 
 import time
+from datetime import UTC, datetime
 
 import pytest
 
-from tidegate.core.lag import measure_lag
+from tidegate.core.errors import BlockedError
+from tidegate.core.lag import count_waiting, measure_lag
+from tidegate.core.plan import plan_run
 from tidegate.core.spec.pipeline import Pipeline
 
 pytestmark = pytest.mark.kafka
@@ -51,6 +54,54 @@ def test_before_the_first_run_everything_lags(measure, kafka):
     kafka.expire(topic, before=1)
     (only,) = measure(topic)
     assert (only.committed, only.end, only.lag_records, only.headroom_records) == (None, 3, 2, None)
+
+
+@pytest.mark.parametrize(
+    ("start", "lag"),
+    [
+        ({"starting": "latest"}, 0),
+        ({"starting_offsets": {0: 2}}, 1),
+        ({"starting_timestamp": "2026-01-02"}, 2),
+    ],
+)
+def test_before_the_first_run_the_lag_counts_from_where_it_would_begin(
+    measure, kafka, settings, start, lag
+):
+    topic = kafka.create(retention_ms="-1")
+    for day in (1, 2, 3):
+        at = datetime(2026, 1, day, tzinfo=UTC)
+        kafka.produce(topic, [day], timestamp_ms=int(at.timestamp() * 1000))
+    start = {name: {topic: at} if isinstance(at, dict) else at for name, at in start.items()}
+    (only,) = measure(topic, **start)
+    assert (only.committed, only.lag_records) == (None, lag)
+    assert count_waiting(pipeline(topic, **start), settings) == lag
+
+
+@pytest.mark.parametrize("count", [0, 9])
+def test_a_topic_that_was_created_anew_is_no_topic_without_lag(
+    measure, kafka, checkpoint_of, table_at, settings, count
+):
+    topic = kafka.create()
+    kafka.produce(topic, [b"x"] * 5)
+    checkpoint = checkpoint_of("orders").batch(0, {topic: {"0": 5}})
+    table_at(settings.data + "/sink").append(app_id=f"{checkpoint.query_id}:main", batch=0)
+    plan_run(pipeline(topic), settings, "run 1")  # takes down the topic's id
+    assert [one.lag_records for one in measure(topic)] == [0]
+    kafka.delete(topic)
+    kafka.create(topic)
+    kafka.produce(topic, [b"x"] * count)
+    told = "-0 ends at 0, before the committed 5" if count == 0 else f"{topic} has id "
+    with pytest.raises(BlockedError, match=f"not the ones that the checkpoint.*{told}"):
+        measure(topic)
+
+
+def test_a_pattern_that_matches_only_what_is_kafka_s_own_is_told(settings, kafka_default):
+    kafka_default.transact(kafka_default.create(), [1], ends="commit")
+    spec = pipeline("x").model_dump(mode="json", by_alias=True, exclude_unset=True)
+    del spec["source"]["topics"]
+    spec["source"]["topic_pattern"] = "^__transaction_state$"
+    with pytest.raises(BlockedError, match="No topic matches"):
+        measure_lag(Pipeline.model_validate(spec), settings)
 
 
 def test_records_that_expired_make_the_headroom_negative(measure, kafka, checkpoint_of):

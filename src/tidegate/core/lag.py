@@ -8,11 +8,14 @@ from dataclasses import dataclass
 
 from tidegate.core.checkpoint.progress import read_progress
 from tidegate.core.connection import KafkaConnection, ReadConnection, read_connection
-from tidegate.core.ends.kafka import KafkaEnds, Offsets, TopicEnds
+from tidegate.core.ends.kafka import KafkaEnds
 from tidegate.core.ends.sample import Sample, sample_records
+from tidegate.core.ledger import Ledger
 from tidegate.core.settings import Settings
 from tidegate.core.spec.kafka import KafkaSource
 from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.work.finding import pick_source_ids
+from tidegate.core.work.kafka import KafkaWork, Position
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class PartitionLag:
     topic: str
     partition: int
     committed: int | None
-    """None where nothing is committed yet; then the lag counts from the first record."""
+    """None where nothing is committed yet; then the lag counts from where a run would begin."""
     end: int
     lag_records: int
     lag_bytes: int | None
@@ -39,7 +42,10 @@ class PartitionLag:
 def measure_lag(
     pipeline: Pipeline, settings: Settings, connect: ReadConnection = read_connection
 ) -> list[PartitionLag]:
-    """Measure the lag of every partition that a pipeline reads."""
+    """Measure the lag of every partition that a pipeline reads; refuse what plan would refuse.
+
+    Expired records are no such thing: their number is part of the answer.
+    """
     return [
         lag
         for name, source in pipeline.kafka_inputs.items()
@@ -50,26 +56,19 @@ def measure_lag(
 def _measure_source(
     pipeline: str, name: str, source: KafkaSource, settings: Settings, connect: ReadConnection
 ) -> list[PartitionLag]:
-    connection = KafkaConnection.from_options(source.connection, connect(source.connection))
-    cluster = KafkaEnds(connection)
-    ends = cluster.read(source)
-    committed = _read_committed(pipeline, name, settings)
-    waiting = [
-        (topic, number, start)
-        for topic, number, start in _list_starts(committed, ends)
-        if start < ends.ends[topic][number]
-    ]
-    samples = sample_records(connection, source.isolation, waiting)
-    retention = cluster.read_retention(ends.ends)
+    work = _look_at(pipeline, name, source, settings, connect)
+    cluster = KafkaEnds(work.connection)
+    position = work.locate(cluster)
+    samples = sample_records(work.connection, source.isolation, _list_waiting(position))
+    retention = cluster.read_retention(position.ends.ends)
     return [
         _measure(
             pipeline,
-            *(topic, number, committed.get(topic, {}).get(number)),
-            ends,
+            *(topic, number, position),
             samples.get((topic, number)),
             retention[topic],
         )
-        for topic, numbers in ends.ends.items()
+        for topic, numbers in position.ends.ends.items()
         for number in numbers
     ]
 
@@ -78,36 +77,50 @@ def count_waiting(
     pipeline: Pipeline, settings: Settings, connect: ReadConnection = read_connection
 ) -> int:
     """Count the offsets that a Kafka pipeline has yet to read, with as little as possible asked."""
-    waiting = 0
-    for name, source in pipeline.kafka_inputs.items():
-        connection = KafkaConnection.from_options(source.connection, connect(source.connection))
-        ends = KafkaEnds(connection).read(source)
-        starts = _list_starts(_read_committed(pipeline.name, name, settings), ends)
-        waiting += sum(ends.ends[topic][number] - start for topic, number, start in starts)
-    return waiting
+    works = [
+        _look_at(pipeline.name, name, source, settings, connect)
+        for name, source in pipeline.kafka_inputs.items()
+    ]
+    return sum(work.locate(KafkaEnds(work.connection)).waiting for work in works)
 
 
-def _read_committed(pipeline: str, source: str, settings: Settings) -> Offsets:
-    return read_progress(settings.checkpoint_of(pipeline)).find_committed(source) or {}
+def _look_at(
+    pipeline: str, name: str, source: KafkaSource, settings: Settings, connect: ReadConnection
+) -> KafkaWork:
+    checkpoint = settings.checkpoint_of(pipeline)
+    latest = Ledger.beside(settings.state_of(pipeline)).find_latest()
+    return KafkaWork(
+        pipeline,
+        name,
+        source,
+        KafkaConnection.from_options(source.connection, connect(source.connection)),
+        # Read before the topics' ends: a run that commits in between must not seem to be past them.
+        read_progress(checkpoint),
+        checkpoint,
+        pick_source_ids(latest.plan.source_ids if latest else {}, name),
+    )
 
 
-def _list_starts(committed: Offsets, ends: TopicEnds) -> Iterator[tuple[str, str, int]]:
-    for topic, numbers in ends.beginnings.items():
-        for number, beginning in numbers.items():
-            yield topic, number, max(beginning, committed.get(topic, {}).get(number, 0))
+def _list_waiting(position: Position) -> Iterator[tuple[str, str, int]]:
+    for topic, numbers in position.start.items():
+        for number, start in numbers.items():
+            first = max(start, position.ends.beginnings[topic][number])
+            if first < position.ends.ends[topic][number]:
+                yield topic, number, first
 
 
 def _measure(
     pipeline: str,
     topic: str,
     number: str,
-    committed: int | None,
-    ends: TopicEnds,
+    position: Position,
     sample: Sample | None,
     retention_ms: int | None,
 ) -> PartitionLag:
-    beginning, end = ends.beginnings[topic][number], ends.ends[topic][number]
-    lag = max(0, end - (beginning if committed is None else committed))
+    beginning, end = position.ends.beginnings[topic][number], position.ends.ends[topic][number]
+    committed = (position.committed or {}).get(topic, {}).get(number)
+    first = max(beginning, position.start[topic][number]) if committed is None else committed
+    lag = max(0, end - first)
     age = time.time() - sample.first_ms / 1000 if sample and sample.first_ms else None
     is_kept_for = None if retention_ms is None or age is None else retention_ms / 1000 - age
     return PartitionLag(

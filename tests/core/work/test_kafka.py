@@ -127,6 +127,13 @@ def test_a_pattern_that_matches_nothing_blocks(plan):
     assert "No topic matches 'no such topic'." in planned.reason
 
 
+def test_a_pattern_that_matches_only_what_is_kafka_s_own_blocks(plan, kafka):
+    kafka.transact(kafka.create(), [1], ends="commit")  # makes __transaction_state
+    planned = plan(pipeline(topic_pattern="^__transaction_state$"))
+    assert planned.decision is Decision.BLOCKED
+    assert "No topic matches '^__transaction_state$'." in planned.reason
+
+
 def test_just_some_partitions_may_be_read(plan, topic):
     planned = plan(pipeline(partitions={topic: [1]}))
     assert planned.target == KafkaTarget({topic: {"1": 1}})
@@ -256,6 +263,13 @@ class TestBlocked:
         planned = plan(pipeline(topic))
         assert planned.decision is Decision.BLOCKED
         assert f"{topic} has 1 partitions, it had 2" in planned.reason
+
+    def test_partitions_that_the_spec_no_longer_names(self, plan, topic, committed):
+        committed({topic: {"0": 3, "1": 1}})
+        planned = plan(pipeline(partitions={topic: [0]}))
+        assert planned.decision is Decision.BLOCKED
+        told = f"source.partitions leaves out partition 1 of {topic}, which was read."
+        assert told in planned.reason
 
     def test_no_broker(self, settings, monkeypatch):
         from tidegate.core.ends import kafka

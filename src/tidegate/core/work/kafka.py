@@ -20,6 +20,25 @@ from tidegate.core.work.finding import Finding, mention_pending
 
 
 @dataclass(frozen=True)
+class Position:
+    """Where a source is read from next, and how far there is to go."""
+
+    ends: TopicEnds
+    committed: Offsets | None
+    """None before the first commit."""
+    start: Offsets
+    """Of every partition: what is committed, or where the first run begins."""
+
+    @property
+    def waiting(self) -> int:
+        """How many records wait, those that expired left out."""
+        return sum(
+            max(0, end - max(self.start[topic][number], self.ends.beginnings[topic][number]))
+            for topic, number, end in _each(self.ends.ends)
+        )
+
+
+@dataclass(frozen=True)
 class KafkaWork:
     """A Kafka source as a run would find it."""
 
@@ -34,20 +53,10 @@ class KafkaWork:
 
     def find(self) -> Finding:
         """Find the records that wait."""
-        cluster = KafkaEnds(self.connection)
-        ends = cluster.read(self.source)
-        committed: Offsets | None = self.progress.find_committed(self.name)
-        if committed is None:
-            start, warning = self._find_start(cluster, ends), None
-        else:
-            self._refuse_another_topic(committed, ends)
-            start = _place_new_partitions(committed, ends)
-            warning = self._judge_expired(start, ends)
-        waiting = sum(
-            max(0, end - max(start[topic][number], ends.beginnings[topic][number]))
-            for topic, numbers in ends.ends.items()
-            for number, end in numbers.items()
-        )
+        position = self.locate(KafkaEnds(self.connection))
+        ends, waiting = position.ends, position.waiting
+        is_first = position.committed is None
+        warning = None if is_first else self._judge_expired(position.start, ends)
         finding = Finding(
             f"{waiting:,} records wait in {ends.partitions} partitions"
             f"{mention_pending(self.progress)}",
@@ -56,15 +65,24 @@ class KafkaWork:
             ends.ids,
         )
         # Records that expired are given up by a run that takes its position after them.
-        if waiting == 0 and not warning and not self._must_take_position(committed):
+        if waiting == 0 and not warning and not self._must_take_position(position):
             reason = f"no new records in {ends.partitions} partitions"
             return Finding(reason, None, warning, ends.ids)
         too_few = self._find_too_few(waiting)
         return Finding(too_few, None, warning, ends.ids) if too_few else finding
 
-    def _must_take_position(self, committed: Offsets | None) -> bool:
+    def locate(self, cluster: KafkaEnds) -> Position:
+        """Find where the source is read from next; refuse topics that are not the same any more."""
+        ends = cluster.read(self.source)
+        committed: Offsets | None = self.progress.find_committed(self.name)
+        if committed is None:
+            return Position(ends, None, self._find_start(cluster, ends))
+        self._refuse_another_topic(committed, ends)
+        return Position(ends, committed, _place_new_partitions(committed, ends))
+
+    def _must_take_position(self, position: Position) -> bool:
         # Until a first run took 'latest' down, every later run would begin later.
-        return committed is None and self.source.starting is Starting.LATEST
+        return position.committed is None and self.source.starting is Starting.LATEST
 
     def _find_start(self, cluster: KafkaEnds, ends: TopicEnds) -> Offsets:
         source = self.source
@@ -125,9 +143,9 @@ class KafkaWork:
             raise BlockedError(
                 f"The topics are not the ones that the checkpoint was reading: "
                 f"{'; '.join(problems)}.",
-                cause="A topic was deleted and created anew or taken out of the spec, the connection "
-                "leads to another cluster, or isolation became read_committed while a transaction is "
-                "open; records would be left out without a word.",
+                cause="A topic was deleted and created anew, it or a partition was taken out of the "
+                "spec, the connection leads to another cluster, or isolation became read_committed "
+                "while a transaction is open; records would be left out without a word.",
                 remedy="Correct the spec or the connection. To read the new topic from its start, give "
                 "the pipeline a new name and a new table.",
             )
@@ -138,13 +156,16 @@ class KafkaWork:
             if found is not None and found != known:
                 yield f"{topic} has id {found}, not {known}"
 
-    @staticmethod
-    def _find_missing(committed: Offsets, ends: TopicEnds) -> Iterator[str]:
+    def _find_missing(self, committed: Offsets, ends: TopicEnds) -> Iterator[str]:
         for topic, numbers in committed.items():
             found = ends.ends.get(topic)
+            missing = set(numbers) - set(found or ())
             if found is None:
                 yield f"{topic} is gone or no longer in the spec"
-            elif set(numbers) - set(found):
+            elif missing and self.source.partitions:
+                told = ", ".join(sorted(missing, key=int))
+                yield f"source.partitions leaves out partition {told} of {topic}, which was read"
+            elif missing:
                 yield f"{topic} has {len(found)} partitions, it had {len(numbers)}"
 
     def _judge_expired(self, start: Offsets, ends: TopicEnds) -> str | None:
