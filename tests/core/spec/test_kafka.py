@@ -26,6 +26,8 @@ def source(
         source(topics="partitions: {orders: [0, 1], other.topic: [3]}"),
         source("starting: latest"),
         source("starting_offsets: {orders: {0: 5, 1: 0}}"),
+        source("starting_offsets: {a: {0: 5}}", topics="partitions: {a: [0, 1], b: [0]}"),
+        source("starting_offsets: {orders-a: {0: 5}}", topics='topic_pattern: "^orders"'),
         source("starting_timestamp: 2026-01-01"),
         source("min_offsets_per_trigger: 5, max_trigger_delay: 1h"),
         source("fail_on_data_loss: false, isolation: read_uncommitted, group_prefix: etl"),
@@ -60,6 +62,23 @@ JSON = 'value: {format: json, schema: "id long", '
         (source("options: {kafka.enable.auto.commit: true}"), "the checkpoint keeps the position"),
         (source("options: {kafka.group.id: x}"), "must not hold kafka.group.id; the spec has"),
         (source("options: {kafka.sasl.jaas.config: x}"), "would hold a secret"),
+        (
+            source("options: {kafka.ssl.keystore.key: x}"),
+            "kafka.ssl.keystore.key belongs to the con",
+        ),
+        (source("options: {Kafka.Security.protocol: x}"), "Kafka.Security.protocol belongs to the"),
+        (
+            source("starting_offsets: {order: {0: 5}}"),
+            "starting_offsets names order, which the source does not read",
+        ),
+        (
+            source("starting_offsets: {shop: {0: 5}}", topics='topic_pattern: "^orders"'),
+            "starting_offsets names shop, which the source does not read",
+        ),
+        (
+            source("starting_offsets: {a: {0: 5, 2: 1}}", topics="partitions: {a: [0, 1]}"),
+            "starting_offsets names a-2, which partitions leaves out",
+        ),
         (source("connection: a-b"), "must be letters, digits and _, at most 100"),
         (source(value=""), "source.value (line 2): is required and missing"),
         (source(value="value: {format: xml}"), "found 'xml'"),
@@ -104,9 +123,30 @@ def test_a_source_that_cannot_be_right_is_told(write, problem_of, text, problem)
     assert problem in problem_of(write(source=text))
 
 
+@pytest.mark.parametrize("topics", ["topics: 5", "topics: orders", "partitions: {orders: 5}"])
+def test_a_source_that_is_wrong_in_itself_is_told_once(write, problem_of, topics):
+    text = source("starting_offsets: {orders: {0: 5}}", topics=topics)
+    sink = "[{type: kafka, topic: orders, connection: elsewhere}]"
+    assert "must be a list" in problem_of(write(source=text, sinks=sink))
+
+
 def test_a_pipeline_must_not_send_to_the_topic_it_reads(write, problem_of):
     text = write(source=BASE, sinks="[{type: kafka, topic: orders}]")
     assert "must not write to the topic it reads" in problem_of(text)
+
+
+def test_a_topic_of_the_same_name_on_another_cluster_is_another_topic(write, parse):
+    sink = "[{type: kafka, topic: orders, connection: elsewhere}]"
+    assert parse(write(source=BASE, sinks=sink)).sinks[0].topic == "orders"
+    pattern = source(topics='topic_pattern: "^or"')
+    assert parse(write(source=pattern, sinks=sink)).sinks[0].topic == "orders"
+
+
+@pytest.mark.parametrize("key", ["kafka.ssl.keystore.key", "kafka.sasl.mechanism"])
+def test_a_sink_s_options_do_not_say_how_to_reach_the_cluster(write, problem_of, key):
+    told = problem_of(write(sinks=f"[{{type: kafka, topic: t, options: {{{key}: canary}}}}]"))
+    assert f"{key} belongs to the connection" in told
+    assert "canary" not in told
 
 
 def test_a_pipeline_names_the_connections_it_needs(write, parse):

@@ -34,6 +34,7 @@ PROVENANCE = ("_topic", "_partition", "_offset", "_timestamp")
 """The columns that say which record a row came from."""
 
 _TOPIC = r"[A-Za-z0-9._-]{1,249}"
+_OF_CONNECTION = ("kafka.sasl.", "kafka.security.", "kafka.ssl.")
 _MESSAGE = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 
 ConnectionName = Annotated[
@@ -62,10 +63,37 @@ def _check_regex(pattern: str) -> str:
     return pattern
 
 
+def list_names(given: Any) -> list[str]:
+    """List what a list or a mapping that is not validated yet has; nothing where it is neither."""
+    return [str(one) for one in given] if isinstance(given, list | tuple | Mapping) else []
+
+
+def compile_pattern(pattern: Any) -> re.Pattern[str] | None:
+    """Compile a pattern that is not validated yet; None where there is none or it is wrong."""
+    try:
+        return re.compile(pattern) if isinstance(pattern, str) and pattern else None
+    except re.error:
+        return None  # told by itself
+
+
 def _check_schema_file(name: str) -> str:
     if name.startswith("/") or ".." in name.split("/") or ":" in name:
         raise ValueError("must be a path below the specs' folder, such as schemas/order.avsc")
     return name
+
+
+def _refuse_connection_options(options: dict[str, str]) -> dict[str, str]:
+    named = sorted(key for key in options if key.lower().startswith(_OF_CONNECTION))
+    if named:
+        raise ValueError(
+            f"{', '.join(named)} belongs to the connection, which keeps what is secret; "
+            "see docs/kafka.md"
+        )
+    return options
+
+
+KafkaOptions = Annotated[Options, AfterValidator(_refuse_connection_options)]
+"""Options of Spark's Kafka source or sink and its client; never how to reach the cluster."""
 
 
 class Starting(StrEnum):
@@ -228,7 +256,7 @@ class KafkaSource(TimedSource):
     provenance: bool = Field(
         default=True, description=f"Add {', '.join(PROVENANCE)}: which record a row is."
     )
-    options: Options = Field(
+    options: KafkaOptions = Field(
         default_factory=dict, description="Options of Spark's Kafka source and its consumer."
     )
 
@@ -247,6 +275,7 @@ class KafkaSource(TimedSource):
             yield "takes one of starting, starting_offsets and starting_timestamp"
         if ("min_offsets_per_trigger" in said) != ("max_trigger_delay" in said):
             yield "min_offsets_per_trigger and max_trigger_delay go together"
+        yield from cls._find_misplaced_starts(given)
         options = given.get("options")
         keys = sorted(map(str, options)) if isinstance(options, Mapping) else []
         if any(key.lower() == "kafka.enable.auto.commit" for key in keys):
@@ -262,6 +291,31 @@ class KafkaSource(TimedSource):
         clashing = cls._list_clashing_columns(given)
         if clashing:
             yield f"value.schema must not name {', '.join(clashing)}: tidegate adds it"
+
+    @staticmethod
+    def _find_misplaced_starts(given: Mapping[str, Any]) -> Iterator[str]:
+        """Yield the topics and partitions that start somewhere and are not read."""
+        starts, partitions = given.get("starting_offsets"), given.get("partitions")
+        pattern = compile_pattern(given.get("topic_pattern"))
+        if not isinstance(starts, Mapping):
+            return
+        named = set(list_names(given.get("topics"))) | set(list_names(partitions))
+        others = [
+            str(topic)
+            for topic in starts
+            if (named and str(topic) not in named) or (pattern and not pattern.search(str(topic)))
+        ]
+        if others:
+            yield f"starting_offsets names {', '.join(others)}, which the source does not read"
+        chosen = partitions if isinstance(partitions, Mapping) else {}
+        unread = [
+            f"{topic}-{number}"
+            for topic, numbers in starts.items()
+            for number in list_names(numbers)
+            if number not in (list_names(chosen.get(topic)) or [number])
+        ]
+        if unread:
+            yield f"starting_offsets names {', '.join(unread)}, which partitions leaves out"
 
     @staticmethod
     def _list_clashing_columns(given: Mapping[str, Any]) -> list[str]:
@@ -281,6 +335,6 @@ _TAKEN = frozenset(
     "subscribe subscribepattern assign startingoffsets startingtimestamp endingoffsets "
     "startingoffsetsbytimestamp maxoffsetspertrigger minoffsetspertrigger maxtriggerdelay "
     "minpartitions failondataloss includeheaders groupidprefix kafka.group.id "
-    "kafka.isolation.level kafka.bootstrap.servers kafka.security.protocol kafka.auto.offset.reset "
+    "kafka.isolation.level kafka.bootstrap.servers kafka.auto.offset.reset "
     "kafka.key.deserializer kafka.value.deserializer".split()
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
@@ -24,7 +23,7 @@ from tidegate.core.spec.base import (
 )
 from tidegate.core.spec.expectation import Expectation, OnFail, find_rule_twins
 from tidegate.core.spec.files import FilesSource
-from tidegate.core.spec.kafka import KafkaSource, OnMalformed
+from tidegate.core.spec.kafka import KafkaSource, OnMalformed, compile_pattern, list_names
 from tidegate.core.spec.sinks.base import MAIN, QUARANTINE
 from tidegate.core.spec.sinks.delta import DeltaMode, DeltaSink, SchemaChange
 from tidegate.core.spec.sinks.files import FilesSink
@@ -254,10 +253,9 @@ class Pipeline(SpecModel):
         read = {table for table in map(_table_of, sources) if table}
         if read & set(map(_table_of, _as_list(given.get("sinks")))):
             yield "must not write to the table it reads"
-        topics = {topic for source in sources for topic in _topics_of(source)}
-        written = {_field_of(sink, "topic") for sink in _as_list(given.get("sinks"))}
-        patterns = [str(_field_of(source, "topic_pattern") or "") for source in sources]
-        if written & topics or _find_matches(patterns, written):
+        if any(
+            _sends_to(sink, source) for sink in _as_list(given.get("sinks")) for source in sources
+        ):
             yield "must not write to the topic it reads"
         yield from find_rule_twins(given.get("expect"))
         yield from _find_misused_modes(given)
@@ -358,17 +356,19 @@ def _field_of(part: Any, name: str) -> Any:
     return part.get(name) if isinstance(part, Mapping) else getattr(part, name, None)
 
 
-def _find_matches(patterns: list[str], topics: set[Any]) -> bool:
-    try:
-        compiled = [re.compile(pattern) for pattern in patterns if pattern]
-    except re.error:
-        return False  # told by itself
-    return any(pattern.search(str(topic)) for pattern in compiled for topic in topics if topic)
+def _sends_to(sink: Any, source: Any) -> bool:
+    """Whether a sink sends to a topic that a source reads, by the same connection."""
+    topic = _field_of(sink, "topic")
+    if not topic or _connection_of(sink) != _connection_of(source):
+        return False  # on another cluster, a topic of the same name is another one
+    named = (_field_of(source, field) for field in ("topics", "partitions"))
+    pattern = compile_pattern(_field_of(source, "topic_pattern"))
+    is_named = any(topic in list_names(topics) for topics in named)
+    return is_named or bool(pattern and pattern.search(str(topic)))
 
 
-def _topics_of(source: Any) -> set[str]:
-    named = (_field_of(source, "topics"), _field_of(source, "partitions"))
-    return {str(topic) for topics in named for topic in topics or ()}
+def _connection_of(end: Any) -> Any:
+    return _field_of(end, "connection") or KafkaSource.model_fields["connection"].default
 
 
 def _table_of(part: Any) -> str | None:

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from tidegate.core.spec.base import Column, Options
-from tidegate.core.spec.kafka import ConnectionName, Topic
+from tidegate.core.spec.base import Column
+from tidegate.core.spec.kafka import ConnectionName, KafkaOptions, Topic
 from tidegate.core.spec.sinks.base import SinkModel
 
 
@@ -30,7 +30,7 @@ class KafkaSink(SinkModel):
         default=None,
         description="The column that says which partition; by key where none is named.",
     )
-    options: Options = Field(
+    options: KafkaOptions = Field(
         default_factory=dict, description="Options of Spark's Kafka sink and its producer."
     )
 
