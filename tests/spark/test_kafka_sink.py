@@ -100,6 +100,24 @@ def test_one_column_may_be_the_value_and_another_the_headers(
     assert tell_headers(record)["a"] == "b"
 
 
+FORWARDED = """SELECT *, array(
+    named_struct('key', 'a', 'value', binary('b')),
+    named_struct('key', 'tidegate-batch', 'value', binary('another')),
+    named_struct('key', 'tidegate-row', 'value', binary('another'))
+) more FROM input"""
+
+
+def test_a_number_may_be_the_key_and_a_megabyte_the_value(
+    runs, sending, land, kafka, kafka_default
+):
+    topic = kafka.create(max_message_bytes="4000000")
+    land("a.json", {"id": 7, "name": "x" * 1_000_000})
+    options = {"kafka.max.request.size": 4_000_000}
+    runs.run(sending(topic=topic, key="id", value="name", options=options))
+    (record,) = read_all(kafka, topic)
+    assert (record.key(), len(record.value())) == (b"7", 1_000_000)
+
+
 def test_rows_of_the_same_content_are_all_sent(runs, sending, land, kafka, topic):
     land("a.json", *[{"id": 1, "name": "same"}] * 5)
     runs.run(sending())
@@ -108,13 +126,16 @@ def test_rows_of_the_same_content_are_all_sent(runs, sending, land, kafka, topic
     assert len({tell_headers(record)["tidegate-row"] for record in records}) == 5
 
 
-@pytest.fixture
-def half_sent(runs, sending, land, settings, monkeypatch):
+@pytest.fixture(params=[None])
+def half_sent(request, runs, sending, land, settings, monkeypatch):
     """A batch of which a part was sent before the machine went away; and how to go on."""
     from tidegate.spark.sinks.kafka import KafkaSend
 
     land("a.json", *[{"id": n % 7, "name": "x"} for n in range(20)])
     pipeline = sending()
+    if request.param:
+        parts = sending(headers="more").model_dump(mode="json", by_alias=True, exclude_unset=True)
+        pipeline = type(pipeline).model_validate(parts | {"transform": {"sql": request.param}})
     plan = runs.plan(pipeline)
     send = KafkaSend._send
 
@@ -145,6 +166,16 @@ def test_a_replay_sends_only_what_the_topic_lacks(half_sent, kafka, topic, setti
     assert count_ids(kafka, topic) == Counter(n % 7 for n in range(20))
     markers = list((Path(settings.state) / "p/sinks/main").iterdir())
     assert len(markers) == 1
+
+
+@pytest.mark.parametrize("half_sent", [FORWARDED], indirect=True)
+def test_a_replay_knows_its_rows_although_they_carry_another_pipeline_s_headers(
+    half_sent, kafka, topic
+):
+    half_sent()
+    assert count_ids(kafka, topic) == Counter(n % 7 for n in range(20))
+    names = [name for name, _ in kafka.read(topic)[0].headers()]
+    assert names == ["a", "tidegate-batch", "tidegate-row"]
 
 
 def test_a_driver_killed_in_the_middle_of_the_send_doubles_and_loses_nothing(

@@ -23,12 +23,13 @@ from tidegate.core.ledger import SinkRecord
 from tidegate.core.spec.sinks.kafka import KafkaSink
 from tidegate.spark.sinks.columns import require_columns
 from tidegate.spark.sinks.marker import BatchMarker
+from tidegate.spark.sinks.record import HEADERS, refuse_types, spell_bytes, spell_headers
 
 BATCH_HEADER = "tidegate-batch"
 ROW_HEADER = "tidegate-row"
 
+_OWN_HEADERS = "tidegate-"
 _ROW_ID = "__tidegate_row"
-_HEADERS = "array<struct<key:string,value:binary>>"
 
 
 class KafkaSend:
@@ -45,10 +46,11 @@ class KafkaSend:
         )
 
     def prepare(self, session: SparkSession, schema: StructType) -> None:  # noqa: ARG002
-        """Check that the columns and the topic are there."""
+        """Check that the columns and the topic are there, and that Kafka can take the columns."""
         sink = self.sink
         named = [sink.value, sink.key, sink.headers, sink.partition, *sink.columns]
         require_columns(sink.topic, named, schema)
+        refuse_types(sink, schema)
         KafkaEnds(self._connection).read_topic_ends(sink.topic)
 
     def read_schema(self, session: SparkSession) -> StructType | None:  # noqa: ARG002
@@ -88,24 +90,21 @@ class KafkaSend:
 
     def _shape(self, batch: DataFrame, tag: str) -> DataFrame:
         """Give every row the columns that Spark's Kafka sink sends, and an id of its own."""
-        sink = self.sink
+        sink, schema = self.sink, batch.schema
         taken = {column.lower() for column in (sink.headers, sink.partition) if column}
         rest = sink.columns or [name for name in batch.columns if name.lower() not in taken]
-        value = F.col(sink.value) if sink.value else F.to_json(F.struct(*rest))
-        partition = F.col(sink.partition).cast("int") if sink.partition else F.lit(None).cast("int")
-        given = F.col(sink.headers).cast(_HEADERS) if sink.headers else F.lit(None).cast(_HEADERS)
+        document = F.to_json(F.struct(*rest)).cast("binary")
+        partition = F.col(sink.partition) if sink.partition else F.lit(None)
         shaped = batch.select(
             F.lit(sink.topic).alias("topic"),
-            (F.col(sink.key).cast("binary") if sink.key else F.lit(None).cast("binary")).alias(
-                "key"
-            ),
-            value.cast("binary").alias("value"),
-            partition.alias("partition"),
-            given.alias("headers"),
+            spell_bytes(schema, sink.key).alias("key"),
+            (spell_bytes(schema, sink.value) if sink.value else document).alias("value"),
+            partition.cast("int").alias("partition"),
+            spell_headers(schema, sink.headers, but=_OWN_HEADERS).alias("headers"),
         )
         numbered = shaped.withColumn(_ROW_ID, _name_row())
         added = F.array(_header(BATCH_HEADER, F.lit(tag)), _header(ROW_HEADER, F.col(_ROW_ID)))
-        none = F.array().cast(_HEADERS)
+        none = F.array().cast(HEADERS)
         return numbered.withColumn("headers", F.concat(F.coalesce("headers", none), added))
 
     def _read_held(self, session: SparkSession, tag: str, begun: Mapping[str, Any]) -> DataFrame:
@@ -154,4 +153,4 @@ def _header(name: str, value: Column) -> Column:
 
 def _read_header(name: str) -> Column:
     found = F.filter("headers", lambda header: header.key == name)
-    return F.try_element_at(found, F.lit(1)).value.cast("string")
+    return F.try_element_at(found, F.lit(-1)).value.cast("string")  # ours are added at the end
