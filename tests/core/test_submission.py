@@ -6,6 +6,7 @@ import pytest
 from tidegate.core.errors import SettingsError
 from tidegate.core.settings import Settings
 from tidegate.core.spec import DeltaSink, Pipeline, RateSource
+from tidegate.core.spec.sinks.kafka import KafkaSink
 from tidegate.core.submission import prepare_submission, require_jars
 
 DELTA_JAR = "delta-spark_4.2_2.13-4.4.0.jar"
@@ -69,6 +70,16 @@ def test_the_spec_has_the_last_word_on_spark_settings(deployment):
     pipeline = build_pipeline(**{"spark.log.level": "INFO", "spark.x": "1"})
     conf = prepare_submission(pipeline, deployment, "x").conf
     assert (conf["spark.log.level"], conf["spark.x"]) == ("INFO", "1")
+
+
+def test_tasks_that_send_to_kafka_are_tried_once_whatever_the_spec_says(deployment):
+    pipeline = build_pipeline(**{"spark.task.maxFailures": "9"})
+    sink = KafkaSink(type="kafka", topic="t", name="out")
+    sending = pipeline.model_copy(update={"sinks": (*pipeline.sinks, sink)})
+    conf = prepare_submission(sending, deployment, "x").conf
+    assert conf["spark.task.maxFailures"] == conf["spark.stage.maxConsecutiveAttempts"] == "1"
+    assert conf["spark.speculation"] == "false"
+    assert prepare_submission(pipeline, deployment, "x").conf["spark.task.maxFailures"] == "9"
 
 
 def test_a_deployment_with_delta_is_ready(deployment, add_jars):

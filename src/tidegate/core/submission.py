@@ -25,6 +25,11 @@ _SILENT = (
 )
 # Spark hides the values of such options wherever it shows or logs them.
 _REDACTED = "(?i)secret|password|token|access[._]?key|connection[._]?string|jaas|keystore|ssl[.]key"
+_TRIED_ONCE = {
+    "spark.task.maxFailures": "1",
+    "spark.stage.maxConsecutiveAttempts": "1",
+    "spark.speculation": "false",
+}
 _QUIET = {"spark.log.level": "WARN", "spark.ui.showConsoleProgress": "false"}
 
 
@@ -71,7 +76,7 @@ def _guard_tasks(pipeline: Pipeline) -> dict[str, str]:
     # A task that is tried again would send again what it had sent: let the batch fail instead, which
     # then sends only what the topic lacks.
     sends = any(isinstance(sink, KafkaSink) for sink in pipeline.sinks)
-    return {"spark.task.maxFailures": "1", "spark.speculation": "false"} if sends else {}
+    return _TRIED_ONCE if sends else {}
 
 
 def _join_jars(folder: Path) -> str:

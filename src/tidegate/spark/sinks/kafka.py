@@ -21,6 +21,7 @@ from tidegate.core.ends.kafka import KafkaEnds
 from tidegate.core.errors import SinkError
 from tidegate.core.ledger import SinkRecord
 from tidegate.core.spec.sinks.kafka import KafkaSink
+from tidegate.spark.sinks.attempt import refuse_second_attempts
 from tidegate.spark.sinks.columns import require_columns
 from tidegate.spark.sinks.marker import BatchMarker
 from tidegate.spark.sinks.record import HEADERS, refuse_types, spell_bytes, spell_headers
@@ -86,7 +87,7 @@ class KafkaSend:
         options = {f"kafka.{key}": value for key, value in self._connection.to_java().items()}
         options |= self.sink.options
         options |= {"kafka.acks": "all", "kafka.enable.idempotence": "true"}
-        records.write.format("kafka").options(**options).save()
+        refuse_second_attempts(records).write.format("kafka").options(**options).save()
 
     def _shape(self, batch: DataFrame, tag: str) -> DataFrame:
         """Give every row the columns that Spark's Kafka sink sends, and an id of its own."""
