@@ -13,6 +13,7 @@ from tidegate.spark.sources import first_line
 _CONDITION = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_]{3,})(\.[A-Z0-9_]+)*\] (?=(?P<told>[^\n]+))")
 _CAUSE = re.compile(r"^Caused by: (?:[\w$]+\.)*(?P<told>[\w$]+: [^\n]+)", re.MULTILINE)
 _RAISED = re.compile(r"^(?:[\w.]+\.)?(\w*(?:Error|Exception): [^\n]+)", re.MULTILINE)
+_LONGEST = 400  # characters
 _WRAPPERS = frozenset({"STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR", "TASK_WRITE_FAILED"})
 
 
@@ -46,16 +47,22 @@ def describe_failure(error: BaseException) -> str:
         return str(error)
     if isinstance(error, PythonException):
         raised = [line for line in str(error).splitlines() if line.strip()]
-        return f"Python code in a step failed: {raised[-1].strip()}"
+        return f"Python code in a step failed: {_cut(raised[-1])}"
     raised = _RAISED.findall(str(error)) if "[PYTHON_EXCEPTION]" in str(error) else []
     if raised:
-        return f"Python code in an executor failed: {raised[-1]}"
+        return f"Python code in an executor failed: {_cut(raised[-1])}"
     # Spark wraps the condition that a person needs into several that say only that a job failed.
     conditions = [m for m in _CONDITION.finditer(str(error)) if m["name"] not in _WRAPPERS]
     if conditions:
-        told = f"Spark failed: {conditions[0][0]}{conditions[0]['told'].strip()}"
+        told = f"Spark failed: {_cut(conditions[0][0] + conditions[0]['told'])}"
         return " ".join(filter(None, [told, _REMEDIES.get(conditions[0]["name"])]))
     causes = _CAUSE.findall(str(error))  # of a client's error, such as Kafka's, the innermost
     if causes:
-        return f"Spark failed: {causes[-1].strip()}"
-    return f"{type(error).__name__}: {first_line(error)}"
+        return f"Spark failed: {_cut(causes[-1])}"
+    return f"{type(error).__name__}: {_cut(first_line(error))}"
+
+
+def _cut(told: str) -> str:
+    """Cut what others tell, which may be a whole record: the ledger is no place for those."""
+    told = told.strip()
+    return told if len(told) <= _LONGEST else f"{told[:_LONGEST]}…"
