@@ -20,11 +20,14 @@ class KafkaSink(SinkModel):
     connection: ConnectionName = "kafka_default"
     value: Column | None = Field(
         default=None,
-        description="The column sent as it is; all others as JSON where none is named.",
+        description="The column that is sent: bytes as they are, all else as text. Where none is "
+        "named, all columns are sent as JSON.",
     )
     key: Column | None = Field(default=None, description="The column that is the record's key.")
     headers: Column | None = Field(
-        default=None, description="A column of headers, array<struct<key string, value binary>>."
+        default=None,
+        description="A column of headers, array<struct<key string, value binary>>; those that begin "
+        "with tidegate- are left out.",
     )
     partition: Column | None = Field(
         default=None,
