@@ -59,15 +59,18 @@ def test_values_are_read_by_a_schema_in_a_file(runs, pipeline_of, kafka, topic, 
     (settings.pipelines / "schemas").mkdir(parents=True)
     (settings.pipelines / "schemas/order.avsc").write_text(json.dumps(ORDER))
     good = encode(ORDER, {"id": 2, "name": "b"})
-    kafka.produce(topic, [encode(ORDER, {"id": 1}), good, good[:2], b"", None])
+    huge = b"\x04\x02\xfe\xff\xff\xff\x0f"  # a name of 2 GiB
+    kafka.produce(topic, [encode(ORDER, {"id": 1}), good, good[:2], b"", None, huge, good + b"!"])
     run = runs.run(pipeline_of(avro_source(topic, schema_file="schemas/order.avsc")))
     assert rows_of("out", "id", "name") == [(None, None), (1, None), (2, "b")]
     kept = rows_of("quarantine/p", "offset", "reason")
     assert kept == [
         (2, "the value does not fit the schema"),
         (3, "the value does not fit the schema"),
+        (5, "the value does not fit the schema"),
+        (6, "the value goes on for 1 bytes after its record"),
     ]
-    assert run.summary.quarantined == 2
+    assert run.summary.quarantined == 4
 
 
 def test_values_of_all_versions_are_read_by_the_newest(
