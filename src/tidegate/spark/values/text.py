@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import partial
+from typing import cast
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -13,10 +15,12 @@ from tidegate.core.spec.kafka import Decoding, ValueFormat
 from tidegate.core.spec.schema import parse_columns
 from tidegate.core.spec.unknown import RESCUED, OnUnknown
 from tidegate.spark.values.decoded import MISFIT, NO_TEXT, PARSED, Decoded, fail_where
+from tidegate.spark.values.refusal import complete_options, refuse_csv, refuse_exponents
 
 _UNKNOWN = "__tidegate_unknown"
 _FIELDS = "__tidegate_fields"
 _CORRUPT = "__tidegate_corrupt"
+_REFUSAL = "__tidegate_refusal"
 _CASE_SENSITIVE = "spark.sql.caseSensitive"
 _COLUMN_NAME = re.compile(r"[^ ,;{}()\n\t=]+")  # what Delta takes
 
@@ -24,18 +28,19 @@ _COLUMN_NAME = re.compile(r"[^ ,;{}()\n\t=]+")  # what Delta takes
 def decode_text(records: DataFrame, decoding: Decoding, place: Column | None = None) -> Decoded:
     """Parse text by the columns of the spec; a record's place is told where it stops the run."""
     text = F.col("value").cast("string")
-    schema = f"{decoding.value_schema}, {_CORRUPT} string"
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT} | decoding.options
-    parse = F.from_json if decoding.format is ValueFormat.JSON else F.from_csv
-    parsed = records.withColumn(PARSED, parse(text, schema, options))
+    is_json = decoding.format is ValueFormat.JSON
+    refused = records.withColumn(_REFUSAL, _refuse(text, decoding, is_json=is_json))
+    value = _parse(decoding, text, f"{decoding.value_schema}, {_CORRUPT} string")
+    parsed = refused.withColumn(PARSED, F.when(F.col(_REFUSAL).isNull(), value))
     names = parse_columns(decoding.value_schema or "")
     columns = [F.col(PARSED).getField(name).alias(name) for name in names]
     reason = (
         F.when(~F.is_valid_utf8(text), NO_TEXT)
+        .when(F.col(_REFUSAL).isNotNull(), F.col(_REFUSAL))
         .when(F.col(PARSED).isNull(), "the value is empty")
         .when(F.col(PARSED).getField(_CORRUPT).isNotNull(), MISFIT)
     )
-    if decoding.format is not ValueFormat.JSON:
+    if not is_json:
         return Decoded(parsed, columns, reason)
     # Spark's parser stops after the first document, whatever follows it.
     documents = F.json_array_length(F.concat(F.lit("["), text, F.lit("]")))
@@ -55,6 +60,20 @@ def decode_text(records: DataFrame, decoding: Decoding, place: Column | None = N
     columns.append(F.to_json(_choose_fields()).alias(RESCUED))
     is_lost = has_unknown & F.col(_FIELDS).isNull()
     return Decoded(parsed, columns, reason.when(is_lost, "its unknown fields cannot be told apart"))
+
+
+def _refuse(text: Column, decoding: Decoding, *, is_json: bool) -> Column:
+    """Say why a text is not to be parsed; null where it is."""
+    schema = cast("StructType", StructType.fromDDL(decoding.value_schema or ""))
+    absurd = refuse_exponents(text, schema, partial(_parse, decoding), is_json=is_json)
+    return absurd if is_json else F.coalesce(refuse_csv(text, decoding.options), absurd)
+
+
+def _parse(decoding: Decoding, text: Column, schema: str) -> Column:
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT} | decoding.options
+    if decoding.format is ValueFormat.JSON:
+        return F.from_json(text, schema, options)
+    return F.from_csv(text, schema, complete_options(options))
 
 
 def add_unknown_columns(rows: DataFrame, known: StructType | None) -> DataFrame:
