@@ -294,6 +294,29 @@ def test_expired_records_that_were_given_up_are_passed_over(
     assert runs.plan(pipeline).decision is Decision.IDLE
 
 
+def test_some_partitions_are_read_in_more_tasks_past_what_expired(
+    runs, pipeline_of, kafka, topic, rows_of
+):
+    source = kafka_source(
+        partitions={topic: [1]},
+        max_offsets_per_trigger=100,
+        min_partitions=3,
+        group_prefix="etl",
+        fail_on_data_loss=False,
+    )
+    pipeline = pipeline_of(source)
+    kafka.produce(topic, orders(0))
+    kafka.produce(topic, orders(1), partition=1)
+    runs.run(pipeline)
+    kafka.produce(topic, orders(*range(2, 9)), partition=1)
+    kafka.expire(topic, before=3, partition=1)
+    plan = runs.plan(pipeline)
+    assert "2 records expired" in plan.warning
+    runs.run(pipeline)
+    assert rows_of("out", "id", "_partition") == [(n, 1) for n in (1, 4, 5, 6, 7, 8)]
+    assert runs.plan(pipeline).decision is Decision.IDLE
+
+
 JSON_ODDITIES = [
     ('{"id":1}{"id":2}', "the value is not one JSON document"),
     ('{"id":1}\n{"id":2}', "the value is not one JSON document"),
