@@ -490,3 +490,59 @@ def test_a_pipeline_of_no_folder_is_told(tmp_path):
 def test_a_spec_that_holds_neither_pipeline_nor_error_says_so():
     with pytest.raises(SpecError, match=r"x.yaml has 1 mistake:\n  - it holds no pipeline"):
         LoadedSpec(Path("x.yaml"), "").require()
+
+
+FILES_SINK = "[{type: files, path: exports, format: json}]"
+ROUTED_SINK = "[{type: delta, table: kinds, route_by: kind}]"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "told"),
+    [
+        (
+            {"line": "quarantine: aside"},
+            {"line": "quarantine: ./aside/"},
+            "quarantine (line 4): aside is where a puts rows aside, and a replay would take those",
+        ),
+        (
+            {},
+            {"line": "quarantine: quarantine/a"},
+            "quarantine (line 4): quarantine/a is where a puts rows aside",
+        ),
+        (
+            {},
+            {"sinks": "[{type: delta, table: quarantine/a}]"},
+            "sinks[0] (line 3): quarantine/a is where a puts rows aside",
+        ),
+        (
+            {"sinks": FILES_SINK},
+            {"sinks": FILES_SINK},
+            "sinks[0] (line 3): exports is written to by a too, and the log of a folder of files",
+        ),
+        (
+            {"sinks": ROUTED_SINK},
+            {"sinks": "[{type: delta, table: kinds/login}]"},
+            "sinks[0] (line 3): kinds/login is within kinds, where a names tables by a column",
+        ),
+    ],
+)
+def test_folders_in_which_two_pipelines_would_mix_their_rows_are_told(
+    write, folder, first, second, told
+):
+    texts = (
+        write(*filter(None, [parts.get("line")]), name=name, **_without_line(parts))
+        for name, parts in (("a", first), ("b", second))
+    )
+    a, b = texts
+    (problem,) = load_specs(folder(a__yaml=a, b__yaml=b), {})[1].error.problems
+    assert problem.startswith(told)
+
+
+def _without_line(parts):
+    return {key: value for key, value in parts.items() if key != "line"}
+
+
+@pytest.mark.parametrize("sinks", ["[{type: delta, table: out}]", ROUTED_SINK])
+def test_two_pipelines_may_add_to_one_table(write, folder, sinks):
+    where = folder(a__yaml=write(name="a", sinks=sinks), b__yaml=write(name="b", sinks=sinks))
+    assert [spec.error for spec in load_specs(where, {})] == [None, None]

@@ -359,13 +359,27 @@ TWO_FOLDERS = [
     {"type": "files", "name": name, "path": path, "format": "json"}
     for name, path in (("a", "x"), ("b", "x/"))
 ]
+ROUTED = APPEND | {"name": "kinds", "table": "out", "route_by": "kind"}
 
 
 @pytest.mark.parametrize(
     ("parts", "told"),
     [
-        ({"sinks": TWO_FOLDERS}, "sinks must have folders of their own; more than one writes to x"),
-        ({"quarantine": "out/"}, "quarantine must not be the table of a sink"),
+        ({"sinks": TWO_FOLDERS}, r"sinks\[0\]: x is written to by another sink too"),
+        ({"quarantine": "out/"}, r"sinks\[0\]: out is where this pipeline puts rows aside"),
+        ({"sinks": [{**APPEND, "table": "quarantine/p"}]}, r"sinks\[0\]: quarantine/p is where"),
+        (
+            {"sinks": [APPEND, {**APPEND, "name": "b", "table": "./out"}]},
+            r"sinks\[0\]: out is the table of another sink too",
+        ),
+        (
+            {"sinks": [ROUTED, {**APPEND, "table": "out/login"}]},
+            r"sinks\[1\]: out/login is within out, where another sink names tables by a column",
+        ),
+        (
+            {"sinks": [ROUTED], "quarantine": "out/aside"},
+            r"quarantine: out/aside is within out, where another sink names tables",
+        ),
         (
             {"expect": [{"name": "malformed", "check": "true"}]},
             "name must not be malformed: values that do not parse are put aside by it",

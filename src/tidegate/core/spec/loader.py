@@ -18,6 +18,7 @@ from tidegate.core.spec.base import NAME_PATTERN
 from tidegate.core.spec.environment import expand
 from tidegate.core.spec.mistake import Mistake, drop_echoes, spell_place
 from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.spec.places import Place, list_places
 from tidegate.core.spec.yaml import load_yaml
 
 SUFFIXES = (".yaml", ".yml")
@@ -136,16 +137,17 @@ def _load(file: Path, environment: Mapping[str, str] | None) -> LoadedSpec:
 
 
 def _check_together(specs: list[LoadedSpec]) -> list[LoadedSpec]:
-    """Refuse what only shows between specs: a name twice, an `after` that leads nowhere."""
+    """Refuse what only shows between specs: a name or a folder twice, an `after` to nowhere."""
     counts = Counter(spec.name for spec in specs)
     after = {spec.pipeline.name: spec.pipeline.after for spec in specs if spec.pipeline}
+    places = [place for spec in specs if spec.pipeline for place in list_places(spec.pipeline)]
 
     def check(spec: LoadedSpec) -> LoadedSpec:
         if spec.pipeline is None:
             return spec
         problems = [
             f"{spell_place(place, spec.text)}: {what}"
-            for place, what in _find_conflicts(spec.pipeline, counts, after)
+            for place, what in _find_conflicts(spec.pipeline, counts, after, places)
         ]
         if not problems:
             return spec
@@ -155,7 +157,10 @@ def _check_together(specs: list[LoadedSpec]) -> list[LoadedSpec]:
 
 
 def _find_conflicts(
-    pipeline: Pipeline, counts: Counter[str], after: Mapping[str, tuple[str, ...]]
+    pipeline: Pipeline,
+    counts: Counter[str],
+    after: Mapping[str, tuple[str, ...]],
+    places: list[Place],
 ) -> Iterator[tuple[tuple[str | int, ...], str]]:
     name = pipeline.name
     if counts[name] > 1:
@@ -166,6 +171,9 @@ def _find_conflicts(
             yield ("after", number), f"there is no pipeline {upstream!r}; there are {known}"
     if _leads_to(name, after, start=name):
         yield ("after",), "leads back to this pipeline, so that none of them would ever start"
+    for mine in list_places(pipeline):
+        clashes = (mine.find_clash(other) for other in places if other.pipeline != name)
+        yield from ((mine.field, clash) for clash in clashes if clash)
 
 
 def _leads_to(target: str, after: Mapping[str, tuple[str, ...]], start: str) -> bool:

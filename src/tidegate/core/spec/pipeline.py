@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from enum import StrEnum
+from itertools import combinations
 from typing import Annotated, Any
 
 from croniter import croniter
@@ -24,6 +24,7 @@ from tidegate.core.spec.base import (
 from tidegate.core.spec.expectation import Expectation, OnFail, find_rule_twins
 from tidegate.core.spec.files import FilesSource
 from tidegate.core.spec.kafka import KafkaSource, OnMalformed, compile_pattern, list_names
+from tidegate.core.spec.places import field_of, list_places, name_quarantine
 from tidegate.core.spec.sinks.base import MAIN, QUARANTINE
 from tidegate.core.spec.sinks.delta import DeltaMode, DeltaSink, SchemaChange
 from tidegate.core.spec.sinks.files import FilesSink
@@ -232,7 +233,7 @@ class Pipeline(SpecModel):
     @property
     def quarantine_sink(self) -> DeltaSink:
         """The table of what is put aside."""
-        table = self.quarantine or f"quarantine/{self.name}"
+        table = self.quarantine or name_quarantine(self.name)
         return DeltaSink.model_construct(type="delta", table=table, name=QUARANTINE)
 
     @classmethod
@@ -260,8 +261,8 @@ class Pipeline(SpecModel):
         yield from find_rule_twins(given.get("expect"))
         yield from _find_misused_modes(given)
         yield from _find_shared_places(given)
-        sinks = [sink for sink in _as_list(given.get("sinks")) if _field_of(sink, "type")]
-        named = [_field_of(sink, "name") or MAIN for sink in sinks]
+        sinks = [sink for sink in _as_list(given.get("sinks")) if field_of(sink, "type")]
+        named = [field_of(sink, "name") or MAIN for sink in sinks]
         twins = sorted({str(name) for name in named if named.count(name) > 1})
         if twins:
             yield f"sinks must have names of their own; more than one is named {', '.join(twins)}"
@@ -269,18 +270,12 @@ class Pipeline(SpecModel):
 
 def _find_shared_places(given: Mapping[str, Any]) -> Iterator[str]:
     """Yield the places where rows of two kinds would be taken for each other's."""
-    sinks = _as_list(given.get("sinks"))
-    folders = Counter(
-        normalise_location(path)
-        for path in (_field_of(sink, "path") for sink in sinks)
-        if isinstance(path, str)
-    )
-    shared = sorted(folder for folder, count in folders.items() if count > 1)
-    if shared:
-        yield f"sinks must have folders of their own; more than one writes to {', '.join(shared)}"
-    quarantine = given.get("quarantine")
-    if isinstance(quarantine, str) and normalise_location(quarantine) in map(_table_of, sinks):
-        yield "quarantine must not be the table of a sink"
+    for one, other in combinations(list_places(given), 2):
+        for place, beside in ((one, other), (other, one)):
+            clash = place.find_clash(beside)
+            if clash:
+                yield f"{place.spell_field()}: {clash}"
+                break  # the other of the two would be told the same
 
 
 def _find_misnamed_views(given: Mapping[str, Any]) -> Iterator[str]:
@@ -298,9 +293,9 @@ def _find_misnamed_views(given: Mapping[str, Any]) -> Iterator[str]:
     elif sources and len(named) < _SEVERAL:
         yield "sources is for two or more; a single one is source"
     elif _EVOLVE in [
-        _field_of(part, "on_unknown")
+        field_of(part, "on_unknown")
         for one in _list_several(given)
-        for part in (one, _field_of(one, "value"))
+        for part in (one, field_of(one, "value"))
     ]:
         yield f"on_unknown {_EVOLVE} is only for a single source"
     elif sources and not given.get("transform"):
@@ -320,7 +315,7 @@ def _find_misused_modes(given: Mapping[str, Any]) -> Iterator[str]:
     """Yield the sinks that could not be right by the output mode."""
     mode = given.get("output_mode", OutputMode.APPEND)
     for number, sink in enumerate(_as_list(given.get("sinks"))):
-        kind, way = _field_of(sink, "type"), str(_field_of(sink, "mode") or "append")
+        kind, way = field_of(sink, "type"), str(field_of(sink, "mode") or "append")
         if kind == "files" and mode != OutputMode.APPEND:
             yield f"sinks[{number}] keeps files, which cannot take back a result of {mode}"
         if (
@@ -352,25 +347,21 @@ def _as_list(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list | tuple) else ()
 
 
-def _field_of(part: Any, name: str) -> Any:
-    return part.get(name) if isinstance(part, Mapping) else getattr(part, name, None)
-
-
 def _sends_to(sink: Any, source: Any) -> bool:
     """Whether a sink sends to a topic that a source reads, by the same connection."""
-    topic = _field_of(sink, "topic")
+    topic = field_of(sink, "topic")
     if not topic or _connection_of(sink) != _connection_of(source):
         return False  # on another cluster, a topic of the same name is another one
-    named = (_field_of(source, field) for field in ("topics", "partitions"))
-    pattern = compile_pattern(_field_of(source, "topic_pattern"))
+    named = (field_of(source, field) for field in ("topics", "partitions"))
+    pattern = compile_pattern(field_of(source, "topic_pattern"))
     is_named = any(topic in list_names(topics) for topics in named)
     return is_named or bool(pattern and pattern.search(str(topic)))
 
 
 def _connection_of(end: Any) -> Any:
-    return _field_of(end, "connection") or KafkaSource.model_fields["connection"].default
+    return field_of(end, "connection") or KafkaSource.model_fields["connection"].default
 
 
 def _table_of(part: Any) -> str | None:
-    table = _field_of(part, "table")
+    table = field_of(part, "table")
     return normalise_location(table) if isinstance(table, str) else None
