@@ -230,3 +230,42 @@ def test_a_run_tells_that_a_table_was_truncated(runs, pipeline_of, settings):
         runs.run(pipeline)
     error = runs.ledger(pipeline).find_latest().attempt.error
     assert "whole table was truncated (op t)" in error
+
+
+CORRUPT = f"{ENVELOPE}, _corrupt_record string, _file string"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param((None, None, None, None, None, "{", "a.json"), id="no JSON"),
+        pytest.param((None, (1, None), "c", 1, None, '{"op":…', "a.json"), id="a wrong value"),
+    ],
+)
+def test_a_record_that_did_not_parse_is_neither_a_tombstone_nor_a_row(read, record):
+    with pytest.raises(Exception, match=r"A change record in a\.json does not parse.*by a step"):
+        read([record], CORRUPT).select("id").collect()
+
+
+def test_records_of_files_that_do_not_parse_are_put_aside(runs, pipeline_of, settings, rows_of):
+    folder = Path(settings.data) / "landing"
+    folder.mkdir(parents=True)
+    good = '{"after": {"id": 1, "v": "a"}, "op": "c", "ts_ms": 1}'
+    wrong = ['{"after": {"id": "one", "v": "a"}, "op": "c", "ts_ms": 2}', "{nothing"]
+    tombstone = "{}"
+    (folder / "a.json").write_text("\n".join([good, *wrong, tombstone]))
+    source = {
+        "type": "files",
+        "path": "landing",
+        "format": "json",
+        "schema": ENVELOPE,
+        "max_files_per_trigger": 1,
+    }
+    pipeline = pipeline_of(source, transform={"changes": "debezium"})
+    run = runs.run(pipeline)
+    assert rows_of("out") == [(1, "a", False, 1)]
+    assert run.summary.quarantined == 2
+    aside = rows_of("quarantine/p", "rule", "reason", "value", "file")
+    assert [bytes(row[2]).decode() for row in aside] == wrong
+    assert {row[:2] for row in aside} == {("malformed", "the value does not fit the schema")}
+    assert all(row[3].endswith("/landing/a.json") for row in aside)

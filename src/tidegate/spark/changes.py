@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructType
 
 from tidegate.core.errors import TransformError
+from tidegate.core.spec.files import CORRUPT_RECORD, PROVENANCE
 from tidegate.core.spec.transform import ChangeFormat, ChangesStep
 from tidegate.spark.sources import first_line
 
@@ -47,7 +48,7 @@ def _read_debezium(rows: DataFrame, sequence: str, name: str) -> DataFrame:
         )
     is_delete = F.col("op") == "d"
     try:
-        changes = records.where(_is_change()).select(
+        changes = records.where(_is_change(records.columns)).select(
             F.when(is_delete, F.col("before")).otherwise(F.col("after")).alias(_ROW),
             is_delete.alias(DELETED),
             F.expr(sequence).alias(SEQUENCE),
@@ -94,9 +95,22 @@ def _find_clashes(columns: Iterable[str]) -> Iterator[str]:
         yield f"its rows have {', '.join(clashing)}, which the step is to add"
 
 
-def _is_change() -> Column:
+def _is_change(columns: Iterable[str]) -> Column:
     """Whether a record is the change of a row; one that cannot be taken as such fails."""
     op = F.col("op")
+    is_corrupt = F.col(CORRUPT_RECORD).isNotNull() if CORRUPT_RECORD in columns else F.lit(False)
+    file = PROVENANCE[0]
+    place = F.concat(F.lit(" in "), F.col(file)) if file in columns else F.lit("")
+    corrupt = F.raise_error(
+        F.concat(
+            F.lit("A change record"),
+            place,
+            F.lit(
+                f" does not parse, so that what became of its row is not known. It is in "
+                f"{CORRUPT_RECORD}: leave such records out by a step before, or mend them."
+            ),
+        )
+    )
     is_nothing = op.isNull() & F.col("before").isNull() & F.col("after").isNull()
     truncated = F.raise_error(
         F.lit(
@@ -109,7 +123,8 @@ def _is_change() -> Column:
         F.concat(F.lit("A change record has an op that is none of c, r, u and d: "), _tell(op))
     )
     return (
-        F.when(op.isin("c", "r", "u", "d"), True)
+        F.when(is_corrupt, corrupt.cast("boolean"))  # fields that did not parse are null
+        .when(op.isin("c", "r", "u", "d"), True)
         .when(is_nothing, False)  # what follows a delete, for Kafka to forget the key
         .when(op == "t", truncated.cast("boolean"))
         .otherwise(unknown.cast("boolean"))

@@ -25,7 +25,8 @@ from tidegate.core.spec.files import (
 from tidegate.core.spec.kafka import Decoding, ValueFormat
 from tidegate.core.spec.unknown import OnUnknown
 from tidegate.spark.options import set_options
-from tidegate.spark.values.decoded import PARSED, fail_where
+from tidegate.spark.values.decoded import MISFIT, PARSED, fail_where
+from tidegate.spark.values.decoding import MALFORMED
 from tidegate.spark.values.text import decode_text
 
 _MODES = {
@@ -39,6 +40,17 @@ _FOLDER = "__tidegate_folder"
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _LINE_SEPARATOR = "lineSep"
 _NESTED = (ArrayType, BinaryType, MapType, StructType, VariantType)  # no folder is named by one
+
+
+def tell_corrupt(rows: DataFrame) -> DataFrame:
+    """Tell records that did not parse apart from rows, for those who have no column for them."""
+    file = PROVENANCE[0]
+    record = F.struct(
+        F.lit(MISFIT).alias("reason"),
+        (F.col(file) if file in rows.columns else F.lit(None).cast("string")).alias("file"),
+        F.encode(CORRUPT_RECORD, "UTF-8").alias("value"),
+    )
+    return rows.withColumn(MALFORMED, F.when(F.col(CORRUPT_RECORD).isNotNull(), record))
 
 
 @dataclass(frozen=True)

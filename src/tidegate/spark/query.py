@@ -15,6 +15,7 @@ from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import OutputMode, Pipeline
 from tidegate.core.spec.sinks.sink import Sink
 from tidegate.spark.batch import BatchWriter, Outlet, add_batch
+from tidegate.spark.files import tell_corrupt
 from tidegate.spark.gate import Gate
 from tidegate.spark.kafka import KafkaReader
 from tidegate.spark.quarantine import Quarantine
@@ -58,9 +59,9 @@ class Query:
     def build(self, session: SparkSession) -> tuple[DataFrame, BatchWriter]:
         """Build the stream, and what writes its batches."""
         query = self.open(session)
-        split = [name for name, stream in query.streams.items() if MALFORMED in stream.columns]
         if query.remembers or self.pipeline.sources:
             # The steps are part of the stream, so a batch has only what they let through.
+            split = [name for name, stream in query.streams.items() if MALFORMED in stream.columns]
             return query.result, replace(
                 query.writer,
                 read_malformed=(
@@ -69,9 +70,12 @@ class Query:
                     else None
                 ),
             )
-        if not (split or self.pipeline.adds_unknown_fields or query.writer.puts_aside):
-            return query.result, query.writer
         (stream,) = query.streams.values()
+        if self.pipeline.puts_records_aside:
+            stream = tell_corrupt(stream)
+        is_split = MALFORMED in stream.columns
+        if not (is_split or self.pipeline.adds_unknown_fields or query.writer.puts_aside):
+            return query.result, query.writer
         return stream, replace(query.writer, prepare=query.finish)
 
     def open(self, session: SparkSession) -> OpenQuery:

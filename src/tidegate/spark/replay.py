@@ -129,6 +129,14 @@ class _Replaying:
 
     def _decode(self) -> DataFrame:
         """Decode values that did not parse by what the spec says now."""
+        if self.pipeline.puts_records_aside:
+            raise ReplayError(
+                f"Records of files that {self.pipeline.name} put aside cannot be taken up by "
+                "themselves.",
+                cause="What they lack is not known: files are read by Spark as a whole.",
+                remedy="Read them by 'tidegate quarantine show --json', mend them and land them in "
+                "a new file; choose others by --rule.",
+            )
         if self.query.remembers or self.pipeline.sources or not self.pipeline.kafka_inputs:
             raise ReplayError(
                 f"The values that {self.pipeline.name} put aside cannot be taken up by themselves.",

@@ -114,6 +114,11 @@ class FilesSource(TimedSource):
     options: Options = Field(default_factory=dict, description="Options of the format.")
 
     @property
+    def keeps_malformed(self) -> bool:
+        """Whether a record that does not parse is a row of its own."""
+        return self.format in TEXT_RECORDS and self.malformed is Malformed.KEEP
+
+    @property
     def unknown_fields(self) -> OnUnknown:
         """What becomes of fields that the schema does not name, said or not."""
         return self.on_unknown or OnUnknown.DROP

@@ -33,7 +33,7 @@ from tidegate.core.spec.sinks.kafka import KafkaSink
 from tidegate.core.spec.sinks.sink import Sink
 from tidegate.core.spec.sinks.spark import SparkSink
 from tidegate.core.spec.source import DeltaSource, RateSource, Source, SparkSource
-from tidegate.core.spec.transform import StaticTable, Steps
+from tidegate.core.spec.transform import ChangeFormat, ChangesStep, StaticTable, Steps
 from tidegate.core.spec.unknown import RESCUED, OnUnknown
 
 _PRESETS = ("@once", "@continuous", "@hourly", "@daily", "@weekly", "@monthly", "@yearly")
@@ -218,12 +218,24 @@ class Pipeline(SpecModel):
         return tuple(sink for sink in self.sinks if isinstance(sink, FilesSink))
 
     @property
+    def puts_records_aside(self) -> bool:
+        """Whether records of files that do not parse are put aside, as no step keeps them."""
+        source, first = self.source, next(iter(self.transform), None)
+        is_kept = isinstance(source, FilesSource) and source.keeps_malformed
+        is_change = isinstance(first, ChangesStep) and first.changes is ChangeFormat.DEBEZIUM
+        return is_kept and is_change
+
+    @property
     def quarantines(self) -> bool:
         """Whether anything can be put aside: values that do not parse, rows that break a rule."""
-        return any(
-            source.may_be_malformed and source.value.on_malformed is OnMalformed.QUARANTINE
-            for source in self.kafka_inputs.values()
-        ) or any(rule.on_fail is OnFail.QUARANTINE for rule in self.rules)
+        return (
+            self.puts_records_aside
+            or any(
+                source.may_be_malformed and source.value.on_malformed is OnMalformed.QUARANTINE
+                for source in self.kafka_inputs.values()
+            )
+            or any(rule.on_fail is OnFail.QUARANTINE for rule in self.rules)
+        )
 
     @property
     def rules(self) -> tuple[Expectation, ...]:
