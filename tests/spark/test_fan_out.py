@@ -115,6 +115,51 @@ def _rank(failing):
     return {"all": 0, "big": 1, "sure": 2}.get(failing, 3)
 
 
+def test_what_a_written_sink_left_out_is_put_aside_although_the_next_one_fails(
+    runs, pipeline_of, land, rows_of, settings, monkeypatch
+):
+    """By the rules of the replay, which may be others, it would be nowhere."""
+    land("a.json", *ROWS)
+    sinks, write = [SINKS[2], SINKS[0]], DeltaAppend.write
+    strict = pipeline_of(FILES, sinks=sinks, expect=[{"not_null": ["kind"]}])
+    plan = runs.plan(strict)
+
+    def fail_at_one(self, batch, batch_id, query_id):
+        if self.name == "all":
+            raise SinkError("The machine went away.")
+        return write(self, batch, batch_id, query_id)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaAppend, "write", fail_at_one)
+        with pytest.raises(SinkError):
+            run_pipeline(strict, settings, plan.run_id)
+    lenient = pipeline_of(FILES, sinks=[{**sink, "expect": []} for sink in sinks])
+    run_pipeline(lenient, settings, plan.run_id)
+    assert runs.judge(lenient, plan).verdict == "reached"
+    assert rows_of("sure", "id") == [(1,), (2,)]
+    aside = [(rule, json.loads(row)["id"]) for rule, row in rows_of("quarantine/p", "rule", "row")]
+    assert sorted(aside) == [("known", 3), ("not_null_kind", 4)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ({"on_fail": "fail"}, "a row fails known"),
+        ({"fail_above": "10%"}, "known fails for 1 of 3 rows, above 10.00%"),
+    ],
+)
+def test_no_sink_is_written_where_a_rule_of_a_later_one_stops_the_run(
+    runs, pipeline_of, land, settings, rule, told
+):
+    land("a.json", *ROWS)
+    (known,) = SINKS[2]["expect"]
+    pipeline = pipeline_of(FILES, sinks=[SINKS[0], {**SINKS[2], "expect": [{**known, **rule}]}])
+    plan = runs.plan(pipeline)
+    with pytest.raises(Exception, match=told):
+        run_pipeline(pipeline, settings, plan.run_id)
+    assert not settings.locate("all").exists()
+
+
 def test_a_condition_that_is_no_sql_is_told_before_anything_is_written(
     runs, pipeline_of, land, settings
 ):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -48,17 +48,36 @@ class Outlet:
 
 
 @dataclass(frozen=True)
-class _Written:
-    """What became of the rows that one outlet was given."""
+class _Chosen:
+    """The rows that an outlet takes, held against its rules."""
 
     outlet: Outlet
     marked: Tally
-    record: SinkRecord
 
-    @property
-    def was_counted(self) -> bool:
-        """Whether the rows' tallies are known from writing them."""
-        return self.outlet.writer.is_observed and not self.record.is_replay
+    @classmethod
+    def of(cls, outlet: Outlet, rows: DataFrame, at_ms: int | None) -> _Chosen:
+        """Choose an outlet's rows out of those that all of them may take, as of a time."""
+        marked = pin_time(outlet.gate.mark(outlet.choose(rows)), at_ms)
+        return cls(outlet, Tally(marked, outlet.gate.list_counts()))
+
+    def judge(self) -> None:
+        """Refuse rows by which the run must stop, before any sink has taken its own."""
+        gate = self.outlet.gate
+        if gate.may_stop:
+            gate.judge(self.marked.read(were_written=False))
+
+    def write(self, batch_id: int, query_id: str) -> SinkRecord:
+        """Write what the rules leave of them."""
+        rows = self.outlet.gate.keep(self.marked.rows)
+        return self.outlet.writer.write(rows, batch_id, query_id)
+
+
+@dataclass(frozen=True)
+class _Settled:
+    """What became of the rows that a gate left out."""
+
+    failed: dict[str, int]
+    quarantined: int = 0
 
 
 @dataclass(frozen=True)
@@ -90,31 +109,38 @@ class BatchWriter:
         rows = forget_order(rows) if self.remembers else rows
         rows = self.prepare(rows) if self.prepare else rows
         rows = add_batch(rows, batch_id) if self.adds_batch else rows
-        rows = pin_time(self.gate.mark(rows), self.find_time(batch_id))
-        marked = Tally(rows, self.gate.list_counts())
+        at_ms = self.find_time(batch_id)
+        marked = Tally(pin_time(self.gate.mark(rows), at_ms), self.gate.list_counts())
         with self._hold(marked.rows) as (held, is_held):
             if is_held:
                 self.gate.judge(marked.read(were_written=False))
-            written = [
-                self._write_outlet(outlet, self.gate.keep(held), batch_id, query_id)
-                for outlet in self.outlets
-            ]
-            were_written = is_held or any(one.was_counted for one in written)
-            counts = marked.read(were_written=were_written)
-            failed = self.gate.report(counts)
-            aside = [shape_failed(self.gate, held)] if self.gate.count_aside(counts) else []
-            for one in written:
-                gate = one.outlet.gate
-                counts = one.marked.read(were_written=one.was_counted)
-                failed |= gate.report(counts)
-                aside += [shape_failed(gate, one.marked.rows)] if gate.count_aside(counts) else []
-            # Counting the rows after the steps has counted these too.
-            seen = raw.read(were_written=were_written or bool(self.gate.rules))
-            aside += self._find_malformed(batch, seen.get(MALFORMED, 0), batch_id)
-            self.check()
-            quarantined = self.quarantine.write(aside, batch_id, query_id) if aside else 0
-        records = {one.outlet.writer.name: one.record for one in written}
-        return BatchResult(records, quarantined or 0, failed, seen.get(_TOTAL))
+            kept = self.gate.keep(held)
+            chosen = [_Chosen.of(outlet, kept, at_ms) for outlet in self.outlets]
+            if is_held:
+                for one in chosen:
+                    one.judge()
+            records: dict[str, SinkRecord] = {}
+            settled: list[_Settled] = []
+            seen: dict[str, int] = {}
+            for one in chosen:
+                self.check()
+                record = one.write(batch_id, query_id)
+                was_counted = one.outlet.writer.is_observed and not record.is_replay
+                # Put aside right behind the sink that left the rows out: a replay after a failure
+                # may have other rules, and by those they would be nowhere.
+                if not records:
+                    marked.read(were_written=is_held or was_counted)
+                    # Counting the rows after the steps has counted these too.
+                    is_seen = is_held or was_counted or bool(self.gate.rules)
+                    seen = raw.read(were_written=is_seen)
+                    malformed = self._find_malformed(batch, seen.get(MALFORMED, 0), batch_id)
+                    settled.append(self._settle(self.gate, marked, batch_id, query_id, malformed))
+                records[one.outlet.writer.name] = record
+                one.marked.read(were_written=was_counted)
+                settled.append(self._settle(one.outlet.gate, one.marked, batch_id, query_id))
+        failed = {rule: count for part in settled for rule, count in part.failed.items()}
+        quarantined = sum(part.quarantined for part in settled)
+        return BatchResult(records, quarantined, failed, seen.get(_TOTAL))
 
     @property
     def puts_aside(self) -> bool:
@@ -122,16 +148,23 @@ class BatchWriter:
         gates = [self.gate, *(outlet.gate for outlet in self.outlets)]
         return any(gate.puts_aside for gate in gates)
 
-    def _write_outlet(
-        self, outlet: Outlet, rows: DataFrame, batch_id: int, query_id: str
-    ) -> _Written:
-        chosen = pin_time(outlet.gate.mark(outlet.choose(rows)), self.find_time(batch_id))
-        marked = Tally(chosen, outlet.gate.list_counts())
-        if outlet.gate.has_shares:
-            outlet.gate.judge(marked.read(were_written=False))
+    def _settle(
+        self,
+        gate: Gate,
+        marked: Tally,
+        batch_id: int,
+        query_id: str,
+        malformed: Sequence[DataFrame] = (),
+    ) -> _Settled:
+        """Put aside what a gate left out of rows that are counted by now."""
+        counts = marked.read(were_written=True)
+        aside = [shape_failed(gate, marked.rows)] if gate.count_aside(counts) else []
+        aside += malformed
+        if not aside:
+            return _Settled(gate.report(counts))
         self.check()
-        record = outlet.writer.write(outlet.gate.keep(marked.rows), batch_id, query_id)
-        return _Written(outlet, marked, record)
+        quarantined = self.quarantine.write(aside, batch_id, query_id, gate.sink)
+        return _Settled(gate.report(counts), quarantined or 0)
 
     def _find_malformed(self, batch: DataFrame, count: int, batch_id: int) -> list[DataFrame]:
         if self.read_malformed is not None:
@@ -146,8 +179,9 @@ class BatchWriter:
             yield rows, False
             return
         with hold(rows):
-            if self.remembers:
-                # Sinks that have the batch already would make no rows, and no state would be saved.
+            if self.remembers or (self.prepare and not self.gate.rules):
+                # Sinks that have the batch already would make no rows: none would be counted, and
+                # no state would be saved.
                 rows.write.format("noop").mode("overwrite").save()
             yield rows, True
 

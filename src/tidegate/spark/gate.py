@@ -38,6 +38,11 @@ class Gate:
         """Whether all rows must be counted before any is written."""
         return any(rule.fail_above is not None for rule in self.rules)
 
+    @property
+    def may_stop(self) -> bool:
+        """Whether a rule may refuse the whole batch."""
+        return self.has_shares or any(rule.on_fail is OnFail.FAIL for rule in self.rules)
+
     def check(self, rows: DataFrame, where: str | None = None) -> None:
         """Refuse rules and a condition that are no SQL on these rows, all at once."""
         problems = [f"where: {told}" for told in _find_problem(rows, where)]

@@ -29,7 +29,7 @@ _RAW = {"key": "binary", "value": "binary"}
 
 @dataclass(frozen=True)
 class Quarantine:
-    """Where a pipeline keeps what it puts aside, in one commit for each batch."""
+    """Where a pipeline keeps what it puts aside, in one commit for each batch and sink."""
 
     run_id: str
     table: DeltaAppend
@@ -39,8 +39,10 @@ class Quarantine:
         """Open the quarantine of a pipeline."""
         return cls(run_id, DeltaAppend(pipeline.quarantine_sink, settings, SchemaChange.EVOLVE))
 
-    def write(self, parts: list[DataFrame], batch_id: int, query_id: str) -> int | None:
-        """Write what was put aside in a batch; say how many rows it was."""
+    def write(
+        self, parts: list[DataFrame], batch_id: int, query_id: str, sink: str | None = None
+    ) -> int | None:
+        """Write what was put aside in a batch, for all sinks or for one; say how many rows."""
         whole = reduce(DataFrame.unionByName, parts)
         labelled = whole.withColumns(
             {
@@ -49,7 +51,8 @@ class Quarantine:
                 "quarantined_at": F.current_timestamp(),
             }
         )
-        return self.table.write(labelled, batch_id, query_id).rows
+        writer = query_id if sink is None else f"{query_id}:{sink}"
+        return self.table.write(labelled, batch_id, writer).rows
 
 
 def shape_malformed(malformed: DataFrame) -> DataFrame:

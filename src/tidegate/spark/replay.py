@@ -33,7 +33,7 @@ from tidegate.spark.sources import first_line
 
 _PARSED = "__tidegate_parsed"
 _CORRUPT = "__tidegate_corrupt"
-_PLACE = ("run_id", "batch_id")
+_COMMIT = ("run_id", "batch_id", "sink")
 
 
 def replay_quarantine(pipeline: Pipeline, settings: Settings, replay_id: str) -> None:
@@ -156,7 +156,7 @@ class _Replaying:
         """Find rows that are not what the steps give now."""
         reason = F.concat(F.col("reason"), F.lit("; its columns have other types by now"))
         unfit = self._read_rows().where(~self._fits).withColumn("reason", reason)
-        return unfit.drop(_PARSED, *_PLACE, "quarantined_at")
+        return unfit.drop(_PARSED, "run_id", "batch_id", "quarantined_at")
 
     def _read_rows(self) -> DataFrame:
         schema = StructType([*self.query.shape.fields, StructField(_CORRUPT, StringType())])
@@ -170,11 +170,11 @@ class _Replaying:
         return parsed.isNotNull() & parsed.getField(_CORRUPT).isNull()
 
     def _delete_old(self) -> None:
-        # A batch is put aside by one commit, so that whole batches are known or not at all.
-        taken = self._taken.select(*_PLACE).distinct().alias("taken")
+        # What a batch put aside for a sink is one commit, so that it is known as a whole or not at all.
+        taken = self._taken.select(*_COMMIT).distinct().alias("taken")
         is_same = F.lit(True)
-        for column in _PLACE:
-            is_same &= F.col(f"old.{column}") == F.col(f"taken.{column}")
+        for column in _COMMIT:
+            is_same &= F.col(f"old.{column}").eqNullSafe(F.col(f"taken.{column}"))
         table = DeltaTable.forPath(self.session, self._location).alias("old")
         chosen = _spell(self.replay.choice, "old.")
         table.merge(taken, is_same).whenMatchedDelete(chosen).execute()
