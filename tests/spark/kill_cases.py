@@ -206,10 +206,10 @@ FAN_OUT = Case(
         },
     ),
 )
-AT_LEAST_ONCE = {
+NOTED = {
     "python": Case(sink={"type": "python", "function": "kill_steps:push"}),
     "spark": Case(
         sink={"type": "spark", "format": "parquet", "options": {"path": "${KILLS_SPARK}"}}
     ),
 }
-CASES = STATEFUL | SINKS | {"fan_out": FAN_OUT} | AT_LEAST_ONCE
+CASES = STATEFUL | SINKS | {"fan_out": FAN_OUT} | NOTED

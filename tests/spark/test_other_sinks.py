@@ -114,6 +114,39 @@ def test_a_function_is_told_the_batch_and_whether_it_was_called_for_it_before(
     assert run.summary.output_rows == 1
 
 
+def test_a_sink_that_has_done_its_batch_is_passed_over_when_another_one_failed(
+    runs, spark, pipeline_of, land, settings, add_module, monkeypatch
+):
+    add_module(
+        "counting", "calls = []\n\ndef push(df, batch):\n    calls.append(1)\n    return 7\n"
+    )
+    land("a.json", (1, "a"))
+    location = settings.locate_url("lines")
+    sinks = [
+        {"type": "python", "name": "function", "function": "counting:push"},
+        {"type": "spark", "name": "format", "format": "parquet", "options": {"path": location}},
+        {"type": "files", "name": "folder", "path": "out", "format": "json"},
+    ]
+    pipeline = pipeline_of(FILES, sinks=sinks)
+    plan = runs.plan(pipeline)
+
+    def die(*_):
+        raise SinkError("The machine went away.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FilesWriter, "write", die)
+        with pytest.raises(SinkError):
+            run_pipeline(pipeline, settings, plan.run_id)
+    run_pipeline(pipeline, settings, plan.run_id)
+    import counting
+
+    assert counting.calls == [1]
+    assert [tuple(row) for row in spark.read.parquet(location).collect()] == [(1, "a")]
+    (batch,) = runs.ledger(pipeline).read_run(plan.run_id).batches
+    told = {name: (sink.rows, sink.is_replay) for name, sink in batch.sinks.items()}
+    assert told == {"function": (7, True), "format": (None, True), "folder": (1, False)}
+
+
 def test_a_function_that_is_not_there_is_told(runs, pipeline_of, land, add_module):
     add_module("empty", "")
     land("a.json", (1, "a"))

@@ -1,4 +1,4 @@
-"""A note that a batch was begun, for sinks that cannot tell it themselves."""
+"""A note that a batch was begun or done, for sinks that cannot tell it themselves."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 from upath import UPath
 
+from tidegate.core.ledger import SinkRecord
 from tidegate.core.storage import read_json, write_json
 
 
@@ -29,6 +30,18 @@ class BatchMarker:
     def note(self, batch_id: int, query_id: str, **facts: Any) -> None:
         """Note that a batch is begun."""
         write_json(self._file(batch_id, query_id), facts)
+
+    def note_done(self, batch_id: int, query_id: str, rows: int | None = None) -> None:
+        """Note that a batch is done, so that it is passed over when it comes again."""
+        self.note(batch_id, query_id, done=True, rows=rows)
+        self.forget_before(batch_id, query_id)
+
+    def find_done(self, batch_id: int, query_id: str) -> SinkRecord | None:
+        """Find what a batch did that is done; None where it is yet to be, or may be half done."""
+        noted = self.find(batch_id, query_id) or {}
+        if not noted.get("done"):
+            return None
+        return SinkRecord(rows=noted.get("rows"), version=None, is_replay=True)
 
     def forget_before(self, batch_id: int, query_id: str) -> None:
         """Forget the batch before one: it is committed by now."""

@@ -55,7 +55,10 @@ class PythonWriter:
         return None
 
     def write(self, batch: DataFrame, batch_id: int, query_id: str) -> SinkRecord:
-        """Call the function; a number that it returns is how many rows it wrote."""
+        """Call the function, unless it returned for this batch before; a number is its rows."""
+        done = self._marker.find_done(batch_id, query_id)
+        if done:
+            return done
         is_replay = self._marker.find(batch_id, query_id) is not None
         self._marker.note(batch_id, query_id)
         rows = choose_columns(batch, self.sink.columns)
@@ -67,6 +70,7 @@ class PythonWriter:
                 f"{first_line(error)}",
                 remedy="Correct the function; the next run calls it again for this batch.",
             ) from error
-        self._marker.forget_before(batch_id, query_id)
         is_count = isinstance(told, int) and not isinstance(told, bool)
-        return SinkRecord(rows=told if is_count else None, version=None)
+        rows_told = told if is_count else None
+        self._marker.note_done(batch_id, query_id, rows_told)
+        return SinkRecord(rows=rows_told, version=None)

@@ -61,7 +61,7 @@ def open_sink(sink: Sink, settings: Settings, pipeline: str, policy: SchemaChang
         case PythonSink():
             return PythonWriter(sink, settings, pipeline)
         case SparkSink():
-            return SparkWriter(sink)
+            return SparkWriter(sink, settings.sink_state_of(pipeline, sink.name))
 
 
 def _open_delta(sink: DeltaSink, settings: Settings, policy: SchemaChange) -> SinkWriter:
