@@ -68,6 +68,14 @@ def test_a_row_that_is_put_aside_says_what_it_was_why_and_where_it_came_from(
     assert run.summary.quarantined == 3
 
 
+def test_a_row_is_put_aside_by_a_rule_that_does_so(runs, pipeline_of, land, rows_of):
+    land("a.json", *ROWS)
+    rules = [{**POSITIVE, "on_fail": "warn"}, {"not_null": ["amount"]}]
+    runs.run(pipeline_of(FILES, expect=rules))
+    told = rows_of("quarantine/p", "rule", "reason")
+    assert told == [("not_null_amount", "not amount > 0; amount must not be null")]
+
+
 def test_of_rows_that_are_not_unique_one_goes_on(runs, pipeline_of, land, rows_of):
     land("a.json", (1, 1.0, "b"), (1, 1.0, "a"), (2, 1.0, "x"), (None, 1.0, "n"), (None, 1.0, "m"))
     run = runs.run(pipeline_of(FILES, expect=[{"unique": ["id"]}]))

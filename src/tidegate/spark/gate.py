@@ -109,6 +109,11 @@ class Gate:
         """Count failures that put rows aside; a row that fails two rules counts twice."""
         return sum(counts.get(label, 0) for label in self._list_labels(OnFail.QUARANTINE))
 
+    def name_rule(self) -> Column:
+        """Name the rule that puts a row aside: of several, the first."""
+        labels = F.array(*map(F.lit, self._list_labels(OnFail.QUARANTINE)))
+        return F.element_at(F.array_intersect(FAILED, labels), 1)
+
     def explain(self) -> Column:
         """Say in words why a row failed."""
         told = [

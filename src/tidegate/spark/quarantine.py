@@ -73,7 +73,7 @@ def shape_failed(gate: Gate, marked: DataFrame) -> DataFrame:
     rows = gate.put_aside(marked)
     row = spell_content(rows.drop(FAILED).columns)
     return rows.select(
-        F.element_at(FAILED, 1).alias("rule"),
+        gate.name_rule().alias("rule"),
         gate.explain().alias("reason"),
         F.lit(gate.sink).cast("string").alias("sink"),
         *(_take(rows, column, name, kind) for name, (column, kind) in _PLACE.items()),
