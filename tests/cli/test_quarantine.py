@@ -94,13 +94,19 @@ def test_what_was_put_aside_is_counted_by_rule(invoke, put_aside):
         (("--run", "run 1"), ["malformed"]),
         (("--since", "2026-01-31T08:30:00"), ["positive"]),
         (("--rule", "positive", "--run", "run 1"), []),
-        (("--limit", "1"), ["malformed"]),
+        (("--limit", "1"), ["positive"]),
     ],
 )
 def test_some_of_it_can_be_chosen(invoke, put_aside, options, rules):
     put_aside(MALFORMED, FAILED)
     rows = json.loads(invoke("quarantine", "show", "orders", "--json", *options).stdout)
     assert sorted(row["rule"] for row in rows) == rules
+
+
+def test_the_newest_are_shown_first_and_of_a_batch_in_the_order_of_their_places(invoke, put_aside):
+    put_aside(*({**MALFORMED, "offset": offset} for offset in (3, 1, 2)), FAILED)
+    shown = invoke("quarantine", "show", "orders", "--json", "--limit", "3").stdout
+    assert [row["offset"] for row in json.loads(shown)] == [None, 1, 2]
 
 
 def test_place_reason_and_content_are_shown_as_they_are(invoke, put_aside):

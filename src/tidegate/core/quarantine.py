@@ -15,6 +15,9 @@ _TALLIED = """
     rule, sink, count(*) AS rows, count(DISTINCT run_id) AS runs,
     min(quarantined_at) AS first, max(quarantined_at) AS last
 """
+_NEWEST_FIRST = (
+    'ORDER BY quarantined_at DESC, batch_id DESC, topic, "partition", "offset", file, rule, "row"'
+)
 _BY_RULE = "GROUP BY rule, sink ORDER BY rows DESC, rule, sink"
 
 
@@ -84,10 +87,10 @@ def tally_quarantine(pipeline: Pipeline, settings: Settings) -> list[Tally]:
 def read_quarantine(
     pipeline: Pipeline, settings: Settings, choice: Choice, limit: int
 ) -> Iterator[dict[str, Any]]:
-    """Read what a pipeline put aside, as much as is asked for."""
+    """Read what a pipeline put aside, as much as is asked for, the newest first."""
     rows = _open(pipeline, settings)
     if rows:
-        chosen = rows.select(where=choice.to_sql(), rest=f"LIMIT {limit}")
+        chosen = rows.select(where=choice.to_sql(), rest=f"{_NEWEST_FIRST} LIMIT {limit}")
         yield from chosen.to_pylist()
 
 
