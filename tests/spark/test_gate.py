@@ -91,7 +91,10 @@ def test_one_row_can_stop_the_run_and_nothing_of_its_batch_is_written(
     plan = runs.plan(pipeline)
     with pytest.raises(Exception, match="a row fails positive") as raised:
         run_pipeline(pipeline, settings, plan.run_id)
-    assert "tidegate: a row fails positive: {" in describe_failure(raised.value)
+    told = describe_failure(raised.value)
+    assert "tidegate: a row fails positive: _file file:" in told
+    assert "/landing/a.json." in told
+    assert "amount" not in told
     assert DeltaLog(settings.locate("out")).find_version() is None
 
 
