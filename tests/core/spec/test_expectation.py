@@ -23,8 +23,11 @@ def test_a_rule_has_a_name_to_be_counted_by(write_rule, parse, fields, label):
     assert (rule.label, rule.on_fail) == (label, OnFail.QUARANTINE)
 
 
-@pytest.mark.parametrize(("share", "expected"), [("1%", 0.01), ("'0.5 %'", 0.005), ("100%", 1.0)])
-def test_a_share_is_written_in_percent(write_rule, parse, share, expected):
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [("1%", 0.01), ("'0.5 %'", 0.005), ("100%", 1.0), ("7%", 0.07), ("0.05", 0.05), ("0%", 0)],
+)
+def test_a_share_is_written_in_percent_or_as_a_part_of_one(write_rule, parse, share, expected):
     (rule,) = parse(write_rule(f"unique: [id], on_fail: warn, fail_above: {share}")).expect
     assert rule.fail_above == expected
     assert Expectation.model_validate(rule.model_dump(mode="json")) == rule
@@ -40,8 +43,13 @@ def test_a_share_is_written_in_percent(write_rule, parse, share, expected):
         ("not_null: []", "must have at least one item"),
         ("not_null: [a], on_fail: ignore", "found 'ignore'"),
         ("not_null: [a], on_fail: fail, fail_above: 1%", "so fail_above must go"),
-        ("not_null: [a], fail_above: 1", "must be a share of the rows, such as 1% or 0.5%"),
-        ("not_null: [a], fail_above: 101%", "must be a share of the rows, such as 1% or 0.5%"),
+        *(
+            (
+                f"not_null: [a], fail_above: {share}",
+                "must be a share of the rows: percent as 1% or 0.5%, or between 0 and 1",
+            )
+            for share in ("1", "101%", "1.0", "5.0", "0.0", "-0.1", "true", ".nan", "'0.5'")
+        ),
         ("not_null: [a], nope: 1", "expect[0].nope (line 4): unknown key; allowed are check, fail"),
     ],
 )

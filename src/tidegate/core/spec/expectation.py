@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import (
     BeforeValidator,
     Field,
+    PlainSerializer,
     StringConstraints,
     ValidationError,
     WithJsonSchema,
@@ -39,18 +40,33 @@ class OnFail(StrEnum):
 
 
 def _parse_share(value: Any) -> Any:
+    # Of numbers from 1 on, nobody could say whether a share or percent is meant.
+    if isinstance(value, float) and 0 < value < 1:
+        return value
     match = _SHARE.fullmatch(str(value).strip())
     if not match or float(match[1]) > _WHOLE:
-        raise ValueError("must be a share of the rows, such as 1% or 0.5%")
+        raise ValueError("must be a share of the rows: percent as 1% or 0.5%, or between 0 and 1")
     return float(match[1]) / _WHOLE
+
+
+def _format_share(value: float) -> str:
+    return f"{value * _WHOLE:.10g}%"
 
 
 Share = Annotated[
     float,
-    BeforeValidator(lambda value: value if isinstance(value, float) else _parse_share(value)),
-    WithJsonSchema({"type": "string", "pattern": r"^\d{1,3}(\.\d+)?\s*%$", "examples": ["1%"]}),
+    BeforeValidator(_parse_share),
+    PlainSerializer(_format_share, return_type=str),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "pattern": r"^\d{1,3}(\.\d+)?\s*%$", "examples": ["1%"]},
+                {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+            ]
+        }
+    ),
 ]
-"""A part of the whole, written as 1%."""
+"""A part of the whole, written as 1% or 0.01."""
 
 
 class Expectation(SpecModel):
