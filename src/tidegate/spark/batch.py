@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from tidegate.core.ledger import SinkRecord
+from tidegate.core.spec.pipeline import BATCH
 from tidegate.spark.gate import Gate
 from tidegate.spark.hold import hold
 from tidegate.spark.moment import pin_time
@@ -19,8 +20,6 @@ from tidegate.spark.tally import Tally
 from tidegate.spark.values.decoding import MALFORMED
 
 _TOTAL = "total"
-BATCH = "_batch"
-"""The column of the batch that gave a result, with output_mode update."""
 
 
 @dataclass(frozen=True)

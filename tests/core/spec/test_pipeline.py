@@ -245,7 +245,25 @@ def test_a_pipeline_that_is_dumped_is_read_back(build):
     [
         ("update", "{type: delta, table: out}", "output_mode update needs mode upsert"),
         ("complete", "{type: delta, table: out}", "output_mode complete needs mode overwrite"),
-        ("complete", "{type: jdbc, connection: c, table: t}", "complete needs mode overwrite"),
+        ("complete", "{type: jdbc, connection: c, table: t}", "take output_mode update with mode"),
+        ("complete", "{type: kafka, topic: t}", "would be sent all results again with every batch"),
+        ("complete", "{type: spark, format: parquet}", "would be sent all results again"),
+        (
+            "complete",
+            "{type: files, path: x, format: csv}",
+            "cannot take back a result of complete",
+        ),
+        ("update", "{type: spark, format: parquet}", "would keep every state of a result"),
+        (
+            "update",
+            "{type: delta, table: out, mode: upsert, keys: id, sequence: at}",
+            "would take an older state of a result for the newer one by at; with output_mode update",
+        ),
+        (
+            "update",
+            "{type: jdbc, connection: c, table: t, mode: upsert, keys: id, sequence: [at, _batch]}",
+            "sequence must be _batch or begin with it",
+        ),
         ("append", "{type: delta, table: out, mode: overwrite}", "goes with output_mode complete"),
         ("update", "{type: files, path: x, format: csv}", "which cannot take back a result of upd"),
     ],
@@ -263,6 +281,12 @@ def test_a_sink_that_does_not_go_with_the_output_mode_is_told(
     [
         ("update", "{type: delta, table: out, mode: upsert, keys: id, sequence: _batch}"),
         ("complete", "{type: delta, table: out, mode: overwrite}"),
+        ("update", "{type: delta, table: o, mode: upsert, keys: id, sequence: [_batch, at]}"),
+        (
+            "update",
+            "{type: jdbc, connection: c, table: t, mode: upsert, keys: i, sequence: _batch}",
+        ),
+        ("update", "{type: python, function: a:b}"),
         ("complete", "{type: python, function: a:b}"),
         ("update", "{type: kafka, topic: t}"),
     ],

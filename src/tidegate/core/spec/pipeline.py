@@ -45,6 +45,9 @@ _EVOLVE = OnUnknown.EVOLVE
 ONLY_SOURCE = "0"
 """What a checkpoint calls the source of a query that has no other."""
 
+BATCH = "_batch"
+"""The column of the batch that gave a result, with output_mode update."""
+
 _OWN_CONF = frozenset(
     {
         "spark.jars",
@@ -328,31 +331,74 @@ def _find_misused_modes(given: Mapping[str, Any]) -> Iterator[str]:
     mode = given.get("output_mode", OutputMode.APPEND)
     for number, sink in enumerate(_as_list(given.get("sinks"))):
         kind, way = field_of(sink, "type"), str(field_of(sink, "mode") or "append")
-        if kind == "files" and mode != OutputMode.APPEND:
-            yield f"sinks[{number}] keeps files, which cannot take back a result of {mode}"
         if (
             kind == "delta"
             and way != "append"
             and given.get("schema_change") == SchemaChange.RESCUE
         ):
             yield f"sinks[{number}] is of mode {way}; schema_change rescue is for mode append"
-        if kind not in ("delta", "jdbc"):
-            continue
-        if mode == OutputMode.UPDATE and way != "upsert":
-            yield (
-                f"sinks[{number}] would keep every state of a result; output_mode update needs "
-                "mode upsert, by the keys of the result"
+        told: str | None = None
+        match mode:
+            case OutputMode.UPDATE:
+                told = _find_misused_update(sink, kind, way)
+            case OutputMode.COMPLETE:
+                told = _find_misused_complete(kind, way)
+            case OutputMode.APPEND if way == "overwrite" and kind == "delta":
+                told = (
+                    "would keep the last batch's rows alone; mode overwrite goes with output_mode "
+                    "complete"
+                )
+        if told:
+            yield f"sinks[{number}] {told}"
+
+
+def _find_misused_update(sink: Any, kind: Any, way: str) -> str | None:
+    """Say why a sink cannot keep results of which each batch gives those that have changed."""
+    if kind == "files":
+        return "keeps files, which cannot take back a result of update"
+    if kind == "spark":
+        return (
+            "appends, and would keep every state of a result; output_mode update needs a sink of "
+            "mode upsert, or a function that knows results by their keys"
+        )
+    if kind not in ("delta", "jdbc"):
+        return None
+    if way != "upsert":
+        return (
+            "would keep every state of a result; output_mode update needs mode upsert, by the keys "
+            "of the result"
+        )
+    named = field_of(sink, "sequence")
+    first = next(iter([named] if isinstance(named, str) else named or []), None)
+    if first is not None and str(first).strip().lower() != BATCH:
+        return (
+            f"would take an older state of a result for the newer one by {first}; with output_mode "
+            f"update, sequence must be {BATCH} or begin with it: the batch that gave the result"
+        )
+    return None
+
+
+def _find_misused_complete(kind: Any, way: str) -> str | None:
+    """Say why a sink cannot keep results of which each batch gives all."""
+    match kind:
+        case "files":
+            return "keeps files, which cannot take back a result of complete"
+        case "kafka" | "spark":
+            return (
+                "would be sent all results again with every batch; output_mode complete needs a "
+                "Delta table of mode overwrite, or a function that replaces what it wrote before"
             )
-        if mode == OutputMode.COMPLETE and way != "overwrite":
-            yield (
-                f"sinks[{number}] would keep all results of every batch; output_mode complete needs "
-                "mode overwrite"
+        case "jdbc":
+            return (
+                "would keep all results of every batch, and a database's table has no mode that "
+                "replaces them; take output_mode update with mode upsert, or a Delta table of mode "
+                "overwrite"
             )
-        if mode == OutputMode.APPEND and way == "overwrite":
-            yield (
-                f"sinks[{number}] would keep the last batch's rows alone; mode overwrite goes with "
-                "output_mode complete"
+        case "delta" if way != "overwrite":
+            return (
+                "would keep all results of every batch; output_mode complete needs mode overwrite"
             )
+    return None
 
 
 def _as_list(value: Any) -> Sequence[Any]:
