@@ -43,7 +43,9 @@ def _tell(found: Explanation) -> Iterator[str]:
     for source in found.sources:
         yield from _tell_source(source)
     if found.late_rows:
-        yield f"  {found.late_rows:,} rows came later than the watermark and were left out"
+        yield (
+            f"  at least {found.late_rows:,} rows came later than the watermark and were left out"
+        )
     if found.state_rows:
         grown = found.state_growth
         growth = "" if grown is None else f", {grown:+.0%} since the first"

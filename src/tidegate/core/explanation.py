@@ -37,7 +37,7 @@ class Explanation:
     batches: int
     sources: tuple[SourceExplanation, ...]
     late_rows: int
-    """How many came after the watermark and were left out."""
+    """At least how many came after the watermark and were left out."""
     state_rows: int
     state_bytes: int
     state_growth: float | None

@@ -157,8 +157,14 @@ class Metrics:
     watermark: str | None = None
     state_rows: int = 0
     state_bytes: int = 0
+    state_rows_growth: int | None = None
+    """By how many rows the state grew since the batch before; None where that is not known."""
+    state_bytes_growth: int | None = None
     late_rows: int = 0
-    """Rows that came after the watermark and were left out."""
+    """At least so many rows came after the watermark and were left out.
+
+    Spark counts them where state is kept, and what an aggregation has put together by then counts as one.
+    """
     event_times: dict[str, EventTimes] = field(default_factory=dict)
     """What was observed of the event times of each source."""
 

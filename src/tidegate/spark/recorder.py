@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from dataclasses import replace
 from datetime import UTC, datetime
 from math import isfinite
 from typing import Any
@@ -74,10 +75,22 @@ class BatchRecorder(StreamingQueryListener):
             sinks=result.sinks,
             quarantined=result.quarantined,
             failed=result.failed,
-            metrics=_read_metrics(progress),
+            metrics=self._compare_state(_read_metrics(progress), batch_id),
         )
         self._ledger.record_batch(record)
         print(f"tidegate: {self._pipeline} {_describe(record)}", flush=True)
+
+    def _compare_state(self, metrics: Metrics, batch_id: int) -> Metrics:
+        """Add by how much the state grew since the batch before."""
+        before = self._ledger.read_batch(batch_id - 1)
+        known = Metrics() if batch_id == 0 else before.metrics if before else None
+        if known is None:
+            return metrics
+        return replace(
+            metrics,
+            state_rows_growth=metrics.state_rows - known.state_rows,
+            state_bytes_growth=metrics.state_bytes - known.state_bytes,
+        )
 
 
 def _count_input(progress: dict[str, Any], result: BatchResult) -> int | None:
@@ -122,6 +135,6 @@ def _describe(record: BatchRecord) -> str:
     aside = "".join(f", {count:,} fail {rule}" for rule, count in record.failed.items() if count)
     aside += f", {record.quarantined:,} quarantined" if record.quarantined else ""
     if record.metrics and record.metrics.late_rows:
-        aside += f", {record.metrics.late_rows:,} too late and left out"
+        aside += f", at least {record.metrics.late_rows:,} too late and left out"
     read = "?" if record.input_rows is None else f"{record.input_rows:,}"
     return f"batch {record.batch_id}: {read} rows read, {written}{aside}, {record.seconds} s"
