@@ -36,21 +36,34 @@ def at(newest, oldest, *shares):
 
 def test_lateness_state_and_a_suggestion_are_told(invoke, run_batches):
     run_batches(
-        Metrics(state_rows=100, event_times={"0": at(60, 0, 59, 55, 50, 48)}),
-        Metrics(state_rows=150, state_bytes=2_000_000, late_rows=3, event_times={"0": at(90, 80)}),
+        Metrics(state_rows=100, event_times={"0": at(60, 0)}),
+        Metrics(
+            state_rows=150,
+            state_bytes=2_000_000,
+            late_rows=3,
+            event_times={"0": at(90, 0, 70, 55, 50, 48)},
+        ),
     )
     lines = invoke("explain", "orders").stdout.splitlines()
-    shares = ", ".join(f"{share} % within 10 min" for share in (50, 95, 99))
-    shares += ", 99.9 % within 12 min"
+    shares = "50 % within 0 s, 95 % within 5 min, 99 % within 10 min, 99.9 % within 12 min"
+    apart = "those of one batch are at most 1.5 h apart, and never late for each other"
     assert lines == [
         "orders: 2 batches looked at",
-        f"  200 rows with an event time; behind the newest event came {shares}, all within 1 h",
+        f"  200 rows with an event time; {apart}",
+        f"  behind the newest event of earlier batches came {shares}, all within 1 h",
         "  the spec waits 10m; suggested: watermark: {column: timestamp, delay: 15m}",
         "  at least 3 rows came later than the watermark and were left out",
         "  150 rows are remembered, 2.0 MB, +50% since the first",
     ]
     found = json.loads(invoke("explain", "orders", "--json").stdout)
     assert (found["sources"][0]["suggested_delay"], found["late_rows"]) == ("15m", 3)
+
+
+def test_nothing_is_suggested_from_one_batch(invoke, run_batches):
+    run_batches(Metrics(event_times={"0": at(60, 0)}))
+    told = invoke("explain", "orders").stdout
+    assert "how late rows come shows from the second batch on" in told
+    assert "suggested" not in told
 
 
 def test_a_pipeline_without_event_times_is_told(invoke, add_spec):

@@ -149,9 +149,10 @@ def test_how_late_rows_come_is_explained_and_a_watermark_suggested(
     assert (explained.late_rows, explained.state_rows > 0) == (1, True)
     (found,) = explained.sources
     assert (found.source, found.column, found.delay, found.rows) == ("0", "at", "10m", 201)
-    assert found.lateness_seconds["0.5"] == pytest.approx(50 * 60, abs=120)
-    assert found.lateness_seconds["0.999"] == pytest.approx(99 * 60, abs=120)
-    assert found.latest_seconds == 99 * 60
+    assert found.span_seconds == 99 * 60
+    assert found.lateness_seconds["0.5"] == pytest.approx(10 * 60, abs=120)
+    assert found.lateness_seconds["0.99"] == pytest.approx(59 * 60, abs=120)
+    assert found.latest_seconds == 94 * 60
     assert found.suggested_delay == "100m"
 
 

@@ -53,13 +53,20 @@ def _tell(found: Explanation) -> Iterator[str]:
 
 
 def _tell_source(found: SourceExplanation) -> Iterator[str]:
+    named = "" if found.source == ONLY_SOURCE else f"{found.source}: "
+    yield (
+        f"  {named}{found.rows:,} rows with an event time; those of one batch are at most "
+        f"{_spell(found.span_seconds)} apart, and never late for each other"
+    )
+    if found.suggested_delay is None:
+        yield f"  {named}how late rows come shows from the second batch on"
+        return
     within = ", ".join(
         f"{share * 100:.4g} % within {_spell(found.lateness_seconds[str(share)])}"
         for share in SHARES
     )
-    named = "" if found.source == ONLY_SOURCE else f"{found.source}: "
     yield (
-        f"  {named}{found.rows:,} rows with an event time; behind the newest event came {within}, "
+        f"  {named}behind the newest event of earlier batches came {within}, "
         f"all within {_spell(found.latest_seconds)}"
     )
     watermark = f"{{column: {found.column}, delay: {found.suggested_delay}}}"

@@ -23,10 +23,13 @@ class SourceExplanation:
     """How late rows may come by the spec."""
     rows: int
     """How many rows had an event time."""
+    span_seconds: float
+    """How far apart the events of a batch were at the most."""
     lateness_seconds: dict[str, float]
-    """Within what time so many of all rows came."""
+    """Within what time behind earlier batches so many of all rows came; none of only one batch."""
     latest_seconds: float
-    suggested_delay: str
+    suggested_delay: str | None
+    """None where only one batch is known, of which no row can be late."""
 
 
 @dataclass(frozen=True)
@@ -71,16 +74,18 @@ def _explain_source(
     lateness = measure_lateness(m.event_times[name] for m in metrics if name in m.event_times)
     if lateness is None:
         return None
+    suggested = lateness.suggest()
     return SourceExplanation(
         source=name,
         column=watermark.column,
         delay=format_duration(watermark.delay),
         rows=lateness.rows,
+        span_seconds=lateness.span.total_seconds(),
         lateness_seconds={
             str(share): within.total_seconds() for share, within in lateness.shares.items()
         },
         latest_seconds=lateness.latest.total_seconds(),
-        suggested_delay=format_duration(lateness.suggest()),
+        suggested_delay=format_duration(suggested) if suggested else None,
     )
 
 
