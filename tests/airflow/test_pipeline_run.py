@@ -6,6 +6,8 @@ import pytest
 
 from tidegate.core.ledger import Ledger
 
+RULES = [{"name": "small", "check": "id < 100"}]
+
 
 @pytest.fixture
 def landing(settings) -> Path:
@@ -28,14 +30,15 @@ def run_dag(dag_bag):
 
 
 def test_a_run_commits_its_target_and_then_is_idle(write_spec, landing, run_dag, settings):
-    write_spec()
+    write_spec(expect=RULES)
     (landing / "a.json").write_text('{"id": 1}\n{"id": 2}\n')
-    (landing / "b.json").write_text('{"id": 3}\n')
+    (landing / "b.json").write_text('{"id": 3}\n{"id": 400}\n')
     result, states, _ = run_dag()
     assert states == {"plan": "success", "submit": "success", "confirm": "success"}
     event = read_event(result.run_id)
     assert event.extra["batches"] == [0, 1]
     assert event.extra["rows"] == 3
+    assert (event.extra["expectations"], event.extra["quarantined"]) == ({"small": 1}, 1)
     assert event.extra["offsets"] == {"0": {"logOffset": 1}}
     assert event.extra["table_versions"] == {"main": 1}
     assert event.extra["run_id"] == result.run_id
@@ -66,7 +69,7 @@ def test_what_a_run_committed_and_could_not_announce_is_announced_by_the_next(
     def die(self, context):
         raise AirflowFailException("The machine went away.")
 
-    write_spec(retries=0)
+    write_spec(retries=0, expect=RULES)
     (landing / "a.json").write_text('{"id": 1}\n{"id": 2}\n')
     with monkeypatch.context() as patch:
         patch.setattr(ConfirmSensor, "execute", die)
@@ -80,6 +83,7 @@ def test_what_a_run_committed_and_could_not_announce_is_announced_by_the_next(
     assert states == {"plan": "success", "submit": "skipped", "confirm": "success"}
     told = read_event(result.run_id).extra
     assert (told["batches"], told["rows"], told["input_rows"]) == ([0], 2, None)
+    assert (told["expectations"], told["quarantined"]) == (None, None)
     assert told["table_versions"] == {"main": 0}
 
     result, states, _ = run_dag()

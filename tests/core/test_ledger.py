@@ -126,7 +126,7 @@ def test_batches_of_several_runs_add_up(ledger):
 def test_a_batch_that_nobody_wrote_down_makes_the_rows_unknown(ledger):
     ledger.record_batch(record(0, version=1))
     ledger.record_batch(record(2, version=3))
-    assert ledger.sum_up(0, 2) == Summary((0, 1, 2), None, None, None, {"main": 3})
+    assert ledger.sum_up(0, 2) == Summary((0, 1, 2), None, None, None, {"main": 3}, None)
 
 
 def test_the_newest_attempt_counts_although_an_older_driver_lingers(ledger):
@@ -149,6 +149,12 @@ def test_a_replay_overwrites_its_own_record(ledger):
     ledger.record_batch(record(2, rows=10))
     ledger.record_batch(record(2, rows=0))
     assert ledger.read_run(PLAN.run_id).summary.output_rows == 0
+
+
+def test_failures_that_one_batch_did_not_tell_are_not_known():
+    told = replace(record(2), failed={"small": 1})
+    assert Run(PLAN, batches=(told, replace(told, batch_id=3))).summary.failed == {"small": 2}
+    assert Run(PLAN, batches=(told, replace(told, failed=None))).summary.failed is None
 
 
 def test_a_run_adds_up_its_batches():

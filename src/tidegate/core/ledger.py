@@ -140,8 +140,9 @@ class BatchRecord:
     sinks: dict[str, SinkRecord]
     quarantined: int | None = 0
     """How many values and rows were put aside."""
-    failed: dict[str, int] = field(default_factory=dict)
-    """How many rows failed each expectation; those of a sink are named sink.rule."""
+    failed: dict[str, int] | None = field(default_factory=dict)
+    """How many rows failed each expectation; those of a sink are named sink.rule. None where the
+    driver was killed before it could tell."""
     metrics: Metrics | None = None
     """How the batch went; None where the driver was killed before it could tell."""
 
@@ -220,8 +221,8 @@ class Summary:
     quarantined: int | None
     versions: dict[str, int]
     """The newest version of each sink."""
-    failed: dict[str, int] = field(default_factory=dict)
-    """How many rows failed each expectation, as far as drivers told."""
+    failed: dict[str, int] | None = field(default_factory=dict)
+    """How many rows failed each expectation."""
 
     @classmethod
     def of(cls, batches: Iterable[BatchRecord]) -> Self:
@@ -243,9 +244,11 @@ def _add_up(counts: Iterable[int | None]) -> int | None:
     return None if None in counts else sum(count or 0 for count in counts)
 
 
-def _add_up_each(counted: Iterable[dict[str, int]]) -> dict[str, int]:
+def _add_up_each(counted: Iterable[dict[str, int] | None]) -> dict[str, int] | None:
     total: Counter[str] = Counter()
     for counts in counted:
+        if counts is None:
+            return None
         total.update(counts)
     return dict(total)
 
@@ -327,7 +330,7 @@ class Ledger:
         summary = Summary.of(record for record in records if record)
         if all(records):
             return summary
-        return Summary(tuple(ids), None, None, None, summary.versions, summary.failed)
+        return Summary(tuple(ids), None, None, None, summary.versions, None)
 
     def read_run(self, run_id: str) -> Run:
         """Read all that is known of a run."""

@@ -41,6 +41,7 @@ def recover_batches(pipeline: Pipeline, settings: Settings, plan: Plan, progress
                 sources=_read_sources(checkpoint, batch_id),
                 sinks=sinks.get(batch_id, {}),
                 quarantined=None if pipeline.quarantines else 0,
+                failed=None if pipeline.rules else {},
             )
         )
 

@@ -132,7 +132,9 @@ def _describe(record: BatchRecord) -> str:
         _describe_sink(name, sink) + ("" if is_one or sink.is_replay else f" of {name}")
         for name, sink in record.sinks.items()
     )
-    aside = "".join(f", {count:,} fail {rule}" for rule, count in record.failed.items() if count)
+    aside = "".join(
+        f", {count:,} fail {rule}" for rule, count in (record.failed or {}).items() if count
+    )
     aside += f", {record.quarantined:,} quarantined" if record.quarantined else ""
     if record.metrics and record.metrics.late_rows:
         aside += f", at least {record.metrics.late_rows:,} too late and left out"
