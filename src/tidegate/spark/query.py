@@ -22,7 +22,7 @@ from tidegate.spark.quarantine import Quarantine
 from tidegate.spark.session import name_sources, tune_for_state
 from tidegate.spark.sinks.writer import open_sink
 from tidegate.spark.sources import open_stream
-from tidegate.spark.statefulness import is_stateful
+from tidegate.spark.statefulness import is_stateful, joins_for_ever
 from tidegate.spark.transforms import TransformContext, apply_steps, open_static_tables
 from tidegate.spark.values.decoding import MALFORMED
 from tidegate.spark.values.text import add_unknown_columns
@@ -96,6 +96,7 @@ class Query:
         remembers = is_stateful(result)
         if remembers:
             tune_for_state(session, self.pipeline)
+            self._warn_of_joins(result)
         writer = self._open_writer(session, result, remembers=remembers)
 
         def finish(rows: DataFrame) -> DataFrame:
@@ -104,6 +105,15 @@ class Query:
             return self._transform(rows, context)
 
         return OpenQuery(streams, result, writer, remembers, finish)
+
+    def _warn_of_joins(self, result: DataFrame) -> None:
+        if joins_for_ever(result):
+            print(
+                f"tidegate: {self.pipeline.name} joins streams of which one has no watermark, so "
+                "rows are remembered for ever. Give each source a watermark, and "
+                "the join a condition on how far apart their times may be.",
+                flush=True,
+            )
 
     def _open_context(
         self, session: SparkSession, streams: dict[str, DataFrame]
