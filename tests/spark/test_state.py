@@ -166,6 +166,8 @@ def test_state_is_kept_in_rocksdb_with_the_partitions_that_it_began_with(
     assert conf["spark.sql.streaming.stateStore.providerClass"].endswith(
         "RocksDBStateStoreProvider"
     )
+    kept = {file.suffix for file in (settings.checkpoint_of("p") / "state/0/0").iterdir()}
+    assert ".changelog" in kept
     partitions = conf["spark.sql.shuffle.partitions"]
     land("b.json", ("a", 1))
     more = {"spark.sql.shuffle.partitions": int(partitions) + 3}
@@ -176,13 +178,20 @@ def test_state_is_kept_in_rocksdb_with_the_partitions_that_it_began_with(
 
 
 def test_what_is_remembered_does_not_grow_with_every_short_run(runs, pipeline_of, land, settings):
-    pipeline = pipeline_of(FILES, transform=PER_HOUR)
+    few = {
+        "spark.sql.streaming.minBatchesToRetain": 2,
+        "spark.sql.streaming.stateStore.minDeltasForSnapshot": 2,
+    }
+    pipeline = pipeline_of(FILES, transform=PER_HOUR, spark=few)
     counts = []
     for number in range(14):
         land(f"{number}.json", ("a", number * 120))
         runs.run(pipeline)
         counts.append(runs.ledger(pipeline).find_latest().batches[-1].metrics.state_rows)
     assert max(counts[-5:]) <= 2
+    state = {file.name for file in (settings.checkpoint_of("p") / "state/0/0").iterdir()}
+    assert any(name.endswith(".zip") for name in state), "no snapshot was made"
+    assert "1.changelog" not in state, "nothing was tidied"
 
 
 @pytest.mark.parametrize(
