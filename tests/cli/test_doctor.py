@@ -83,12 +83,12 @@ class TestPipeline:
     def test_a_sink_that_is_ahead_is_told(self, checkpoint, sink, doctor):
         checkpoint.batches(2)
         sink.append(app_id=f"{checkpoint.query_id}:main", batch=7)
-        found = _find(doctor("orders", "--json"), "sink_differs")
+        found = _find(doctor("orders", "--json"), "sink_ahead")
         assert "holds batch 7 of this query" in found["message"]
 
     def test_a_sink_that_is_gone_is_told(self, checkpoint, doctor):
         checkpoint.batches(2)
-        found = _find(doctor("orders", "--json"), "sink_differs")
+        found = _find(doctor("orders", "--json"), "sink_replaced")
         assert "holds no batch of this query" in found["message"]
 
     def test_logs_that_were_deleted_while_the_sink_has_rows_are_told(
@@ -96,7 +96,7 @@ class TestPipeline:
     ):
         checkpoint.metadata()
         sink.append(app_id=f"{checkpoint.query_id}:main", batch=3)
-        found = _find(doctor("orders", "--json"), "sink_differs")
+        found = _find(doctor("orders", "--json"), "sink_ahead")
         assert "the next ones would be skipped" in found["message"]
 
     def test_a_source_of_another_kind_is_told(self, checkpoint, sink, doctor):
@@ -108,7 +108,7 @@ class TestPipeline:
         checkpoint.batches(1)
         sink.append(app_id=f"{checkpoint.query_id}:main")
         orders.locate("landing").rmdir()
-        assert _find(doctor("orders", "--json"), "source_blocked")["severity"] == "error"
+        assert _find(doctor("orders", "--json"), "not_readable")["severity"] == "error"
 
     def test_one_in_which_all_agrees_is_healthy(self, checkpoint, sink, doctor):
         checkpoint.batches(1)

@@ -420,6 +420,18 @@ def test_a_pending_batch_without_new_versions_is_not_done_before_its_commit(
     assert judge_run(settings) is Verdict.REACHED
 
 
+def test_a_log_that_was_cleaned_past_the_position_blocks(table, checkpoint, plan):
+    for _ in range(4):
+        table.append()
+    checkpoint.batch(0, position(table, 2))
+    table.checksum(3, metadata={"id": table.id}, setTransactions=[])
+    for version in (0, 1, 2):
+        (table.log / f"{version:020}.json").unlink()
+    planned = plan(DELTA)
+    assert planned.decision is Decision.BLOCKED
+    assert planned.reason.startswith("Versions 2 to 2 of the table ")
+
+
 @pytest.fixture
 def changed(table):
     """A table of which the newest version, 1, has two files of recorded changes."""

@@ -45,8 +45,15 @@ class DeltaLog:
 
     def find_version(self) -> int | None:
         """Find the newest version; None where there is no table."""
+        return max(self._list_versions(), default=None)
+
+    def find_earliest_version(self) -> int | None:
+        """Find the earliest version whose changes are still kept."""
+        return min(self._list_versions(), default=None)
+
+    def _list_versions(self) -> Iterator[int]:
         matches = (_COMMIT.fullmatch(name) for name in list_names(self._folder))
-        return max((int(match[1]) for match in matches if match), default=None)
+        return (int(match[1]) for match in matches if match)
 
     def require_version(self) -> int:
         """Find the newest version, refusing a table that does not exist."""

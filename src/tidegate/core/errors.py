@@ -144,6 +144,13 @@ class SurgeryError(TidegateError):
 class BlockedError(TidegateError):
     """No retry can mend this run."""
 
+    def __init__(
+        self, fact: str, *, code: str = "blocked", cause: str = "", remedy: str = ""
+    ) -> None:
+        super().__init__(fact, cause=cause, remedy=remedy)
+        self.code = code
+        """By which a program knows what is wrong."""
+
 
 class TargetMissedError(TidegateError):
     """The job ended before its target was committed."""

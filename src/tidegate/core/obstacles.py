@@ -29,6 +29,7 @@ def check_history(known: Baseline, progress: Progress) -> None:
         raise BlockedError(
             f"The checkpoint is at batch {progress.committed_batch} of query {progress.query_id}, "
             f"and the last run left it at batch {known.committed_batch} of query {known.query_id}.",
+            code="checkpoint_replaced",
             cause="It was deleted, set back or replaced; read anew, rows would be written twice.",
             remedy="Restore it from a backup. To read all anew, delete the pipeline's whole state "
             "folder and its table.",
@@ -41,6 +42,7 @@ def check_checkpoint(checkpoint: UPath) -> None:
     if errors:
         raise BlockedError(
             " ".join(error.message for error in errors),
+            code="checkpoint_damaged",
             remedy=" ".join(dict.fromkeys(error.remedy for error in errors)),
         )
 
@@ -57,6 +59,7 @@ def check_sources(pipeline: Pipeline, progress: Progress) -> None:
         raise BlockedError(
             f"The checkpoint was reading {_tell_sources(found)}, and the spec says "
             f"{_tell_sources(wanted)}.",
+            code="sources_changed",
             cause="The source of the pipeline was changed.",
             remedy="Give the changed pipeline a new name, and so a checkpoint of its own.",
         )
@@ -97,6 +100,7 @@ def check_table(sink: DeltaSink, settings: Settings, progress: Progress, *, is_n
         raise BlockedError(
             f"The table {log.table} holds no batch of this query, and the checkpoint is at batch "
             f"{progress.committed_batch}.",
+            code="sink_replaced",
             cause="The table was deleted or replaced, or the spec names another one.",
             remedy="Restore the table. To write all anew, delete the pipeline's whole state folder.",
         )
@@ -105,6 +109,7 @@ def check_table(sink: DeltaSink, settings: Settings, progress: Progress, *, is_n
         raise BlockedError(
             f"The table {log.table} holds batch {written} of this query, and the checkpoint knows "
             f"batches up to {planned} only: the next ones would be skipped as already written.",
+            code="sink_ahead",
             cause="The checkpoint was set back or its logs were deleted.",
             remedy="Restore it from a backup. To read all anew, delete the pipeline's whole state "
             "folder and its table.",
@@ -118,6 +123,7 @@ def check_folder(folder: UPath, progress: Progress) -> None:
         raise BlockedError(
             f"The log of files in {folder} holds batch {written}, and the checkpoint knows batches "
             f"up to {planned} only: the next ones would be skipped as already written.",
+            code="sink_ahead",
             cause="The checkpoint is another one, was set back, or its logs were deleted.",
             remedy="Restore it from a backup, or give the sink a folder of its own.",
         )

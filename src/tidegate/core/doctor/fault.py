@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tidegate.core.errors import TidegateError
+from tidegate.core.errors import BlockedError, TidegateError
 
 
 class Severity(StrEnum):
@@ -30,10 +30,11 @@ class Fault:
     remedy: str
 
     @classmethod
-    def of(cls, code: str, file: str, error: TidegateError) -> Fault:
-        """Make a fault of an error that was raised for it."""
+    def of(cls, file: str, error: TidegateError, code: str) -> Fault:
+        """Make a fault of an error that was raised for it, by its own code if it has one."""
         told = " ".join(filter(None, (error.fact, error.cause)))
-        return cls(code, Severity.ERROR, file, told, error.remedy)
+        own = error.code if isinstance(error, BlockedError) else code
+        return cls(own, Severity.ERROR, file, told, error.remedy)
 
     def __str__(self) -> str:
         return " ".join(filter(None, (self.message, self.remedy)))

@@ -9,7 +9,7 @@ from tidegate.core.checkpoint.progress import Progress, read_progress
 from tidegate.core.connection import ReadConnection, read_connection
 from tidegate.core.doctor.checkpoint import examine_checkpoint
 from tidegate.core.doctor.fault import Fault, Severity
-from tidegate.core.errors import LedgerError, TidegateError
+from tidegate.core.errors import LedgerError, SourceAwayError, TidegateError
 from tidegate.core.lag import measure_lag
 from tidegate.core.ledger import Ledger, Run
 from tidegate.core.obstacles import (
@@ -57,34 +57,36 @@ class _Exam:
         try:
             latest = self._ledger.find_latest()
         except LedgerError as error:
-            yield Fault.of("ledger_broken", str(self._ledger.folder), error)
+            yield Fault.of(str(self._ledger.folder), error, "ledger_broken")
             latest = None
         if latest:
             check = partial(check_history, latest.left_at, self._progress)
-            yield from self._try("checkpoint_replaced", self._checkpoint, check)
+            yield from self._try(self._checkpoint, check)
         yield from self._check_sinks()
         compare = partial(check_sources, self._pipeline, self._progress)
-        changed = list(self._try("sources_changed", self._checkpoint, compare))
+        changed = list(self._try(self._checkpoint, compare))
         yield from changed
         if not changed:
             yield from self._check_sources(latest)
 
-    def _try(self, code: str, file: str, check: Callable[[], object]) -> Iterator[Fault]:
+    def _try(self, file: str, check: Callable[[], object]) -> Iterator[Fault]:
         try:
             check()
+        except SourceAwayError as error:
+            yield Fault.of(file, error, "source_away")
         except TidegateError as error:
-            yield Fault.of(code, file, error)
+            yield Fault.of(file, error, "not_readable")
 
     def _check_sinks(self) -> Iterator[Fault]:
         new = find_new_sinks(self._pipeline, self._progress, self._ledger)
         for sink in self._pipeline.delta_sinks:
             check = partial(check_table, sink, self._settings, self._progress)
             place = str(self._settings.locate(sink.table))
-            yield from self._try("sink_differs", place, partial(check, is_new=sink.name in new))
+            yield from self._try(place, partial(check, is_new=sink.name in new))
         for files in self._pipeline.files_sinks:
             folder = self._settings.locate(files.path)
             check_it = partial(check_folder, folder, self._progress)
-            yield from self._try("sink_differs", str(folder), check_it)
+            yield from self._try(str(folder), check_it)
 
     def _check_sources(self, latest: Run | None) -> Iterator[Fault]:
         known_ids = latest.plan.source_ids if latest else {}
@@ -92,7 +94,7 @@ class _Exam:
         for name, source in self._pipeline.inputs.items():
             ids = pick_source_ids(known_ids, name)
             look = partial(looks.look_at, name, source, self._progress, ids)
-            found = list(self._try("source_blocked", f"source {name}", look))
+            found = list(self._try(f"source {name}", look))
             yield from found
             if not found and name in self._pipeline.kafka_inputs:
                 yield from self._check_retention()

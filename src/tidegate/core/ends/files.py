@@ -108,6 +108,7 @@ def refuse_patterns(paths: Iterable[str], root: str) -> None:
     if named:
         raise BlockedError(
             f"{len(named):,} files have one of * ? [ ] {{ }} \\ in their names, such as {named[0]}.",
+            code="file_names",
             cause="Spark takes such a name for a pattern and reads other files of its batch twice.",
             remedy="Rename them.",
         )

@@ -173,6 +173,7 @@ class KafkaEnds:
         if gone:
             raise BlockedError(
                 f"The topic {', '.join(gone)} does not exist.",
+                code="topic_gone",
                 cause="It was deleted or renamed, or it was never created.",
                 remedy="Create it, or correct source.topics in the spec.",
             )
@@ -187,6 +188,7 @@ class KafkaEnds:
         if wanted - known:
             raise BlockedError(
                 f"The topic {topic} has no partition {', '.join(map(str, sorted(wanted - known)))}.",
+                code="partition_gone",
                 cause=f"It has {len(known)}, from 0 on.",
                 remedy="Correct source.partitions in the spec.",
             )
@@ -244,6 +246,7 @@ class KafkaEnds:
         name, servers = self._connection.name, self._connection.options["bootstrap.servers"]
         return BlockedError(
             f"The cluster of the connection {name!r} refuses it ({servers}): {refused.str()}.",
+            code="login_refused",
             remedy="Correct user, password, mechanism or certificates of the connection.",
         )
 
@@ -263,6 +266,7 @@ class KafkaEnds:
             )
         return BlockedError(
             f"The cluster of the connection {name!r} refuses: {reason.str()}.",
+            code="access_refused",
             remedy="Give its user the right to describe and read the topics.",
         )
 
@@ -271,6 +275,7 @@ def _require_match(source: KafkaSource, found: Collection[str]) -> None:
     if not found:
         raise BlockedError(
             f"No topic matches {source.topic_pattern!r}.",
+            code="topic_gone",
             cause="The cluster has none of such a name; Kafka's internal ones do not count.",
             remedy="Create one, or correct source.topic_pattern in the spec.",
         )

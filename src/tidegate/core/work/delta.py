@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from upath import UPath
 
 from tidegate.core.checkpoint.progress import Progress
@@ -26,6 +29,7 @@ def find_new_versions(
             return Finding(not_yet)
     else:
         _check_same_table(log, newest, position["reservoirId"])
+        _check_log_is_kept(log, newest, position)
     target = DeltaTarget(newest, name, last_index=_find_last_index(source, log, newest))
     if position is not None and find_shortfall(target, progress, checkpoint) is None:
         return Finding(f"the table is read up to its newest version, {newest}")
@@ -48,11 +52,28 @@ def _find_start_ahead(source: DeltaSource, log: DeltaLog, newest: int) -> str | 
     return None
 
 
+def _check_log_is_kept(log: DeltaLog, newest: int, position: Mapping[str, Any]) -> None:
+    """Refuse a table whose log was cleaned up past what is yet to be read."""
+    next_version = position["reservoirVersion"] + bool(position.get("isStartingVersion"))
+    earliest = log.find_earliest_version()
+    if earliest is None or next_version > newest or earliest <= next_version:
+        return
+    raise BlockedError(
+        f"Versions {next_version} to {earliest - 1} of the table {log.table} are gone from its log "
+        "before they were read.",
+        code="log_expired",
+        cause="Delta cleans up log files older than delta.logRetentionDuration, 30 days by default.",
+        remedy="Read the table anew: give the pipeline a new name and a new table. Then run it more "
+        "often, or lengthen delta.logRetentionDuration.",
+    )
+
+
 def _check_same_table(log: DeltaLog, version: int, known_id: str) -> None:
     table_id = log.read_table_id(version)
     if table_id != known_id:
         raise BlockedError(
             f"The table {log.table} has id {table_id}, and the checkpoint was reading {known_id}.",
+            code="table_recreated",
             cause="The table was deleted and created anew.",
             remedy="Give the pipeline a new name and a new table to read it from its start.",
         )

@@ -45,6 +45,7 @@ def _refuse_lost_files(backlog: Backlog) -> None:
         raise BlockedError(
             f"{len(backlog.lost):,} files of a batch that is not committed are gone, such as "
             f"{backlog.lost[0]}.",
+            code="files_lost",
             cause="Spark would commit the batch without them, and never read them again.",
             remedy="Put them back, then run again.",
         )

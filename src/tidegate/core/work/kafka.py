@@ -112,6 +112,7 @@ class KafkaWork:
         if problems:
             raise BlockedError(
                 f"The first run cannot start at starting_offsets: {'; '.join(problems)}.",
+                code="starting_offsets",
                 remedy="Correct starting_offsets in the spec.",
             )
         return start
@@ -143,6 +144,7 @@ class KafkaWork:
             raise BlockedError(
                 f"The topics are not the ones that the checkpoint was reading: "
                 f"{'; '.join(problems)}.",
+                code="topic_recreated",
                 cause="A topic was deleted and created anew, it or a partition was taken out of the "
                 "spec, the connection leads to another cluster, or isolation became read_committed "
                 "while a transaction is open; records would be left out without a word.",
@@ -189,6 +191,7 @@ class KafkaWork:
             return f"{fact} They are lost, and the run goes on after them, as was accepted."
         raise BlockedError(
             fact,
+            code="records_expired",
             cause="They were deleted, by the topic's retention (of time or size) or by hand; a topic "
             "that the pipeline has not read yet counts from 0.",
             remedy="Either give them up and read on: "
