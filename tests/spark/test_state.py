@@ -218,3 +218,16 @@ def test_a_watermark_on_what_is_no_time_is_told(runs, pipeline_of, land, column,
     source = FILES | {"watermark": {"column": column, "delay": "1m"}}
     with pytest.raises(SourceError, match=told):
         runs.run(pipeline_of(source))
+
+
+def test_steps_that_remember_otherwise_are_refused_with_a_remedy(runs, pipeline_of, settings, land):
+    land("1.json", ("tide", 0), ("gate", 1))
+    runs.run(pipeline_of(FILES, transform=[PER_HOUR]))
+    land("2.json", ("tide", 90))
+    by_length = PER_HOUR["sql"].replace("word)", "word, length(word))")
+    changed = pipeline_of(FILES, transform=[{"sql": by_length}])
+    plan = runs.plan(changed)
+    with pytest.raises(Exception, match="STATE"):
+        run_pipeline(changed, settings, plan.run_id)
+    error = runs.ledger(changed).read_attempt(plan.run_id).error
+    assert "give the pipeline a new name and a new table" in error

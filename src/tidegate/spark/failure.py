@@ -26,7 +26,15 @@ _RESTARTS = frozenset(
         "DELTA_STREAMING_METADATA_EVOLUTION",
     }
 )
+_OTHER_STATE = (
+    "The steps now keep other state than the checkpoint has. Undo the change, or give the pipeline a "
+    "new name and a new table, and so a checkpoint of its own."
+)
 _REMEDIES = {
+    "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA": _OTHER_STATE,
+    "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE": _OTHER_STATE,
+    "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE": _OTHER_STATE,
+    "CANNOT_LOAD_STATE_STORE": "'tidegate checkpoint doctor' names the file; restore it from a backup.",
     "DELTA_STREAMING_INCOMPATIBLE_SCHEMA_CHANGE_USE_SCHEMA_LOG": "Say schema_tracking: true in the "
     "source, in a pipeline with a new name, and so a checkpoint of its own.",
     "DELTA_STREAMING_CANNOT_CONTINUE_PROCESSING_POST_SCHEMA_EVOLUTION": "See that the steps and the "
