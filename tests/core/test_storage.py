@@ -1,9 +1,14 @@
 """Paths on any store, and files that are never seen half written."""
 
+import errno
+import os
+
 import pytest
 from upath import UPath
 
 from tidegate.core.storage import (
+    create_text,
+    find_files,
     is_local,
     list_names,
     open_path,
@@ -112,3 +117,30 @@ def test_a_write_that_fails_leaves_nothing_behind(tmp_path):
     with pytest.raises(OSError, match="file"):
         write_text(UPath(tmp_path / "file"), "text")
     assert list_names(UPath(tmp_path)) == ["file"]
+
+
+@pytest.fixture(params=["links", "no links"])
+def links(request, monkeypatch):
+    """A file system with hard links, and one without."""
+    if request.param == "no links":
+
+        def refuse(*_):
+            raise OSError(errno.EPERM, "Operation not permitted")
+
+        monkeypatch.setattr(os, "link", refuse)
+
+
+@pytest.mark.usefixtures("links")
+def test_a_file_is_created_once_and_never_overwritten(store):
+    file = store / "a" / "1.json"
+    assert create_text(file, "first")
+    assert not create_text(file, "second")
+    assert file.read_text() == "first"
+    assert list_names(file.parent) == ["1.json"]
+
+
+def test_all_files_below_a_folder_are_found_with_their_sizes(store):
+    for name, text in {"a/b/c": "123", "a/d": "", "e": "12"}.items():
+        write_text(store / "root" / name, text)
+    assert find_files(store / "root") == {"a/b/c": 3, "a/d": 0, "e": 2}
+    assert find_files(store / "nowhere") == {}

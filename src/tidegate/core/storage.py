@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import uuid
@@ -12,6 +13,9 @@ from typing import Any
 from upath import UPath
 
 from tidegate.core.errors import SettingsError
+
+# Of file systems without hard links, such as object stores that are mounted.
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
 
 # Hadoop and fsspec name the same stores differently.
 _HADOOP_TO_FSSPEC = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "abfs"}
@@ -134,7 +138,13 @@ def _link_new(target: Path, text: str) -> None:
     partial = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
     try:
         partial.write_text(text, encoding="utf-8")
-        os.link(partial, target)  # a rename would take the place of a file that is there
+        try:
+            os.link(partial, target)  # a rename would take the place of a file that is there
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            with target.open("x", encoding="utf-8") as file:
+                file.write(text)
     finally:
         partial.unlink(missing_ok=True)
 
