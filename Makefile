@@ -11,7 +11,7 @@ JARS := jars/.resolved
 BROKER := jars/broker/.resolved
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help install jars demo demo-kafka example data up down test test-fast check format schema lock clean
+.PHONY: help install jars demo demo-kafka example data up down test test-fast test-slow check format schema lock clean
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,8 +55,11 @@ up: $(RUNTIME) $(JARS) ## start Airflow with its UI and leave it running
 down: ## stop what `make up` started
 	@[ ! -x $(BIN)/python ] || $(BIN)/python -m demo.down
 
-test: test-fast $(JARS) $(BROKER) ## run all tests
-	@pytest -m "spark or airflow or kafka" $(ARGS)
+test: test-fast $(JARS) $(BROKER) ## run the tests, but for those that take minutes
+	@pytest -m "(spark or airflow or kafka) and not slow" $(ARGS)
+
+test-slow: $(DEV) $(JARS) $(BROKER) ## run those too: every sink and operator killed, a million records, the demo of Kafka
+	@pytest -m slow $(ARGS)
 
 test-fast: $(DEV) ## run the tests that need no JVM, no Airflow and no Kafka
 	@pytest -n 2 -m "not spark and not airflow and not kafka" $(ARGS)

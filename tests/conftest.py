@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import zlib
 from collections.abc import Callable, Iterator
@@ -28,6 +29,10 @@ hypothesis.settings.register_profile("tidegate", deadline=None, derandomize=True
 hypothesis.settings.load_profile("tidegate")
 
 ROOT = Path(__file__).resolve().parents[1]
+
+LEAN_JVM = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
+"""For JVMs that live for seconds: what the second compiler does for them costs more than it gives."""
+os.environ.update(LEAN_JVM)
 QUERY_ID = "0deb1b20-c45a-4899-a0d5-625287cc67aa"
 TABLE_ID = "3cd190fd-124c-4077-9798-1b383cdebdbc"
 _CONF = {

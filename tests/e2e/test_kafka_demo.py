@@ -10,6 +10,7 @@ from demo.stream import ORDERS
 from tests.e2e.home import Home
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.e2e,
     pytest.mark.airflow,
     pytest.mark.spark,

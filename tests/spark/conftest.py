@@ -47,7 +47,9 @@ def spark() -> Iterator[SparkSession]:
     submission = prepare_submission(pipeline, Settings.from_environment(ROOT, {}), "any")
     os.environ["PYSPARK_PYTHON"] = submission.environment["PYSPARK_PYTHON"]
     builder = SparkSession.builder.master("local[2]").config(map=submission.conf)
-    session = builder.config(map=_LASTING).getOrCreate()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("JAVA_TOOL_OPTIONS")  # this one lives long enough for the second compiler
+        session = builder.config(map=_LASTING).getOrCreate()
     yield session
     session.stop()
 

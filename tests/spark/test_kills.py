@@ -63,6 +63,15 @@ def settings(tmp_path_factory):
     )
 
 
+QUICK = frozenset({"drop_duplicates", "inner_join", "delta_scd2", "jdbc_upsert", "fan_out"})
+"""One of each kind, at every change."""
+
+
+def mark_slow(names):
+    """Mark the cases that are left to the slow tests."""
+    return [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
 def list_chosen(request):
     """List the cases of the tests that run: those of others need not be killed."""
     mine = (item for item in request.session.items if item.path == Path(__file__))
@@ -234,7 +243,7 @@ def find_sink(pipeline, name="main"):
     return next(sink for sink in pipeline.sinks if sink.name == name)
 
 
-@pytest.mark.parametrize("name", STATEFUL)
+@pytest.mark.parametrize("name", mark_slow(STATEFUL))
 def test_what_is_remembered_is_neither_lost_nor_counted_twice(
     finish, compute, read, pipelines, name
 ):
@@ -245,7 +254,7 @@ def test_what_is_remembered_is_neither_lost_nor_counted_twice(
     assert len(expected) > 3
 
 
-@pytest.mark.parametrize("name", SINKS)
+@pytest.mark.parametrize("name", mark_slow(SINKS))
 def test_a_sink_has_each_row_once(finish, compute, read, pipelines, name):
     batches = finish(name)
     columns, expected = compute(SINKS[name].result)
@@ -278,7 +287,7 @@ def list_ids(file):
     return [row["id"] for row in rows]
 
 
-@pytest.mark.parametrize("name", ["python"])
+@pytest.mark.parametrize("name", mark_slow(["python"]))
 def test_a_function_that_returned_is_not_called_again(finish, settings, name):
     batches = finish(name)
     assert batches[HALTED_BATCH].sinks["main"].is_replay
@@ -290,7 +299,7 @@ def test_a_function_that_returned_is_not_called_again(finish, settings, name):
     ]
 
 
-@pytest.mark.parametrize("name", ["spark"])
+@pytest.mark.parametrize("name", mark_slow(["spark"]))
 def test_a_format_of_spark_s_that_was_done_has_each_row_once(finish, lake, settings, name):
     batches = finish(name)
     assert batches[HALTED_BATCH].sinks["main"].is_replay

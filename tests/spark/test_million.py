@@ -22,7 +22,7 @@ from tidegate.core.ledger import Decision, Ledger
 from tidegate.core.plan import plan_run
 from tidegate.core.spec.pipeline import Pipeline
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(900)]
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDS = 1_000_000
