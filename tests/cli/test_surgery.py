@@ -54,8 +54,8 @@ def orders(deployment, add_files_spec, checkpoint_of, sink):
     return checkpoint
 
 
-def plan(deployment):
-    return plan_run(load_pipeline(deployment.pipelines, "orders").require(), deployment, "run")
+def plan(deployment, name="orders"):
+    return plan_run(load_pipeline(deployment.pipelines, name).require(), deployment, "run")
 
 
 def snapshot(checkpoint):
@@ -93,6 +93,8 @@ class TestRewind:
         assert [file.log_offset for file in read_file_log(orders.path, "0")] == list(range(22))
         latest = Ledger.beside(deployment.state_of("orders")).find_latest()
         assert latest.plan.baseline.query_id == progress.query_id
+        planned = plan(deployment)
+        assert (planned.decision, planned.reason) == (Decision.RUN, "3 files to read")
 
     def test_a_dry_run_shows_the_files_and_changes_none(self, orders, run):
         before = snapshot(orders)
@@ -211,7 +213,9 @@ class TestSkip:
 
 class TestCopies:
     @pytest.mark.usefixtures("orders")
-    def test_a_fork_goes_on_from_the_same_place_as_another_query(self, run, deployment):
+    def test_a_fork_goes_on_from_the_same_place_as_another_query(
+        self, run, deployment, add_files_spec
+    ):
         run("fork", "orders", "orders_v2", "--dry-run")
         assert not deployment.checkpoint_of("orders_v2").exists()
         run("fork", "orders", "orders_v2")
@@ -219,6 +223,8 @@ class TestCopies:
         assert one.query_id != other.query_id
         assert (one.committed_batch, one.sources) == (other.committed_batch, other.sources)
         assert examine_checkpoint(deployment.checkpoint_of("orders_v2")) == []
+        add_files_spec("orders_v2")
+        assert plan(deployment, "orders_v2").decision is Decision.IDLE
 
     def test_a_moved_query_is_the_same_with_its_ledger(self, orders, run, tmp_path):
         before = snapshot(orders)

@@ -1,6 +1,7 @@
 """The run ledger: what each run was to reach, what it did, in plain files beside the checkpoint.
 
     runs/latest.json                      the newest plan, whatever it decided
+    runs/renewal.json                     the batch at which the query got a new id, if it did
     runs/batches/<batch>.json             what a batch did, written after its commit
     runs/run=<id>/plan.json               what the run is to reach
     runs/run=<id>/attempts/<began>.json   a driver's: when it began, how it ended
@@ -253,6 +254,8 @@ def _add_up_each(counted: Iterable[dict[str, int] | None]) -> dict[str, int] | N
     return dict(total)
 
 
+RENEWAL = "renewal.json"
+_BASELINE: TypeAdapter[Baseline] = TypeAdapter(Baseline)
 _PLAN: TypeAdapter[Plan] = TypeAdapter(Plan)
 _ATTEMPT: TypeAdapter[Attempt] = TypeAdapter(Attempt)
 _BATCH: TypeAdapter[BatchRecord] = TypeAdapter(BatchRecord)
@@ -335,6 +338,10 @@ class Ledger:
     def read_run(self, run_id: str) -> Run:
         """Read all that is known of a run."""
         return self._read_run(self.read_plan(run_id))
+
+    def find_renewal(self) -> Baseline | None:
+        """Find where the query got the id that it has: no sink knows it by an earlier batch."""
+        return self._read(_BASELINE, self.folder / RENEWAL)
 
     def find_latest(self) -> Run | None:
         """Read the run that was planned last."""

@@ -84,6 +84,13 @@ def find_new_sinks(pipeline: Pipeline, progress: Progress, ledger: Ledger) -> li
     return [sink.name for sink in pipeline.sinks if sink.name not in recorded.sinks]
 
 
+def list_unwritten(pipeline: Pipeline, progress: Progress, ledger: Ledger) -> list[str]:
+    """List the sinks that need not hold a batch yet: new ones, or all of a query with a new id."""
+    if ledger.find_renewal() == Baseline(progress.query_id, progress.committed_batch):
+        return [sink.name for sink in pipeline.sinks]
+    return find_new_sinks(pipeline, progress, ledger)
+
+
 def check_table(sink: DeltaSink, settings: Settings, progress: Progress, *, is_new: bool) -> None:
     """Refuse a table that is not the one which the query wrote to, or that is ahead of it."""
     if sink.route_by:

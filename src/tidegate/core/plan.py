@@ -26,6 +26,7 @@ from tidegate.core.obstacles import (
     check_sources,
     check_table,
     find_new_sinks,
+    list_unwritten,
 )
 from tidegate.core.recovery import recover_batches
 from tidegate.core.settings import Settings
@@ -124,8 +125,9 @@ class _Planner:
     ) -> Finding:
         check_sources(self.pipeline, progress)
         new = find_new_sinks(self.pipeline, progress, ledger)
+        unwritten = list_unwritten(self.pipeline, progress, ledger)
         for sink in self.pipeline.delta_sinks:
-            check_table(sink, self.settings, progress, is_new=sink.name in new)
+            check_table(sink, self.settings, progress, is_new=sink.name in unwritten)
         for folder in self.pipeline.files_sinks:
             check_folder(self.settings.locate(folder.path), progress)
         finding = _include_pending(

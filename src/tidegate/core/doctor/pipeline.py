@@ -17,7 +17,7 @@ from tidegate.core.obstacles import (
     check_history,
     check_sources,
     check_table,
-    find_new_sinks,
+    list_unwritten,
 )
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
@@ -78,7 +78,7 @@ class _Exam:
             yield Fault.of(file, error, "not_readable")
 
     def _check_sinks(self) -> Iterator[Fault]:
-        new = find_new_sinks(self._pipeline, self._progress, self._ledger)
+        new = list_unwritten(self._pipeline, self._progress, self._ledger)
         for sink in self._pipeline.delta_sinks:
             check = partial(check_table, sink, self._settings, self._progress)
             place = str(self._settings.locate(sink.table))

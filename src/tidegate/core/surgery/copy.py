@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from uuid import uuid4
 
 from upath import UPath
 
+from tidegate.core.checkpoint.progress import read_progress
 from tidegate.core.errors import SurgeryError
-from tidegate.core.storage import find_files, list_names, read_bytes
+from tidegate.core.ledger import RENEWAL, Baseline
+from tidegate.core.storage import find_files, list_names, read_bytes, write_json
 
 _BESIDE = ("runs", "sinks", "skips", "replays")
 """What a pipeline's state folder has beside the checkpoint, and that goes along with it."""
@@ -47,8 +49,7 @@ class CheckpointCopy:
             copy.write_bytes(read_bytes(origin))
         if not self.is_move:
             (self.target / ".metadata.crc").unlink(missing_ok=True)
-            identity = json.dumps({"id": str(uuid4())})
-            (self.target / "metadata").write_bytes(identity.encode())
+            self._renew(str(uuid4()))
             return
         for origin, copy in pairs:
             if read_bytes(origin) != read_bytes(copy):
@@ -57,6 +58,11 @@ class CheckpointCopy:
                 )
         for origin, _ in pairs:
             origin.unlink(missing_ok=True)
+
+    def _renew(self, query_id: str) -> None:
+        (self.target / "metadata").write_bytes(json.dumps({"id": query_id}).encode())
+        renewed = Baseline(query_id, read_progress(self.target).committed_batch)
+        write_json(self.target.parent / "runs" / RENEWAL, asdict(renewed))
 
     def _list_pairs(self) -> Iterator[tuple[UPath, UPath]]:
         folders = [(self.source, self.target)]

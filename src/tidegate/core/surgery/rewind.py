@@ -16,7 +16,7 @@ from tidegate.core.checkpoint.progress import Progress, read_progress
 from tidegate.core.checkpoint.statelog import list_state, read_operators, sort_stores
 from tidegate.core.doctor.state import StateExam
 from tidegate.core.errors import SurgeryError
-from tidegate.core.ledger import Baseline, Decision, Plan
+from tidegate.core.ledger import RENEWAL, Baseline, Decision, Plan
 from tidegate.core.storage import find_files
 from tidegate.core.surgery.change import Change, list_digits
 from tidegate.core.surgery.filelog import plan_file_log
@@ -108,6 +108,9 @@ class Rewind:
             gone += [f"runs/{file}" for file in batches if _read_batch(file) > self.batch]
             baseline = Baseline(self.new_query_id or progress.query_id, self.batch)
             below["runs/latest.json"] = _spell_plan(f"set back to batch {self.batch}", baseline)
+        if self.new_query_id:
+            renewed = Baseline(self.new_query_id, self.batch)
+            below[f"runs/{RENEWAL}"] = json.dumps(asdict(renewed)).encode()
         return Change(parent, below, tuple(gone))
 
 
