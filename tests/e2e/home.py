@@ -48,6 +48,11 @@ class Home:
 
     def read_table(self, table: str) -> list[dict]:
         """Read a table by delta-rs, which shares no code with Spark."""
-        rows = DeltaRows.open(UPath(self.data / table))
-        assert rows is not None, f"there is no table {table}"
-        return rows.select().to_pylist()
+        return read_table(self.data / table)
+
+
+def read_table(table: Path) -> list[dict]:
+    """Read a table by delta-rs, which shares no code with Spark."""
+    rows = DeltaRows.open(UPath(table))
+    assert rows is not None, f"there is no table {table}"
+    return rows.select().to_pylist()

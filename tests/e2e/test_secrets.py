@@ -27,6 +27,7 @@ from confluent_kafka.admin import (
 
 from demo.api import AirflowApi, DagRun
 from demo.broker import Broker, find_free_ports
+from tests.e2e.home import read_table
 from tests.kafka_cluster import Cluster
 from tidegate.core.connection import HANDED_OVER
 
@@ -357,7 +358,8 @@ def answers(http, guarded, mistyped) -> dict[str, bytes]:
 def test_a_password_that_only_airflow_has_lets_plan_and_driver_in(home, api, guarded, watch):
     assert guarded.state == "success", api.read_log(guarded, "submit")
     assert set(guarded.tasks.values()) == {"success"}
-    assert sorted(row["id"] for row in home.read_table("out/guarded")) == list(range(RECORDS))
+    rows = read_table(home.data / "out" / "guarded")
+    assert sorted(row["id"] for row in rows) == list(range(RECORDS))
     assert watch.find(b"AIRFLOW_CONN_SPARK_DEFAULT")
     assert watch.find(b"CONN_GUARDED", b"CONN_MISTYPED") == []
     with closing(sqlite3.connect(home.airflow / "airflow.db")) as database:
