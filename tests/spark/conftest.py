@@ -19,6 +19,9 @@ from tidegate.spark.runner import run_pipeline
 ROOT = Path(__file__).resolve().parents[2]
 # Hundreds of queries in one JVM: room for them, and nothing kept of those that are over.
 _LASTING = {
+    # Where a test itself reads a table, Delta would take 50 tasks, each of which generates code anew.
+    "spark.sql.shuffle.partitions": "2",
+    "spark.databricks.delta.snapshotPartitions": "2",
     "spark.driver.memory": "3g",
     "spark.ui.enabled": "false",
     "spark.ui.retainedJobs": "10",
