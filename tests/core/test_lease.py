@@ -148,10 +148,11 @@ def be_held_by_us(folder):
 
 def test_a_holder_that_comes_back_in_time_goes_on(folder):
     lease = take(folder)
-    renewed = folder.find_newest().renewed_at
+    long_ago = "2026-01-01T00:00:00.000+00:00"
+    lease._write(replace(lease._record, renewed_at=long_ago))
     lease._renewed -= SECONDS * 2
     lease.check()
-    assert folder.find_newest().renewed_at > renewed
+    assert folder.find_newest().renewed_at > long_ago
 
 
 def test_a_lease_whose_folder_was_deleted_is_lost(folder):
