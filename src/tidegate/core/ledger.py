@@ -1,7 +1,7 @@
 """The run ledger: what each run was to reach, what it did, in plain files beside the checkpoint.
 
     runs/latest.json                      the newest plan, whatever it decided
-    runs/renewal.json                     the batch at which the query got a new id, if it did
+    runs/renewal.json                     the batch up to which no sink knows the query's id, if any
     runs/batches/<batch>.json             what a batch did, written after its commit
     runs/run=<id>/plan.json               what the run is to reach
     runs/run=<id>/attempts/<began>.json   a driver's: when it began, how it ended
@@ -340,7 +340,7 @@ class Ledger:
         return self._read_run(self.read_plan(run_id))
 
     def find_renewal(self) -> Baseline | None:
-        """Find where the query got the id that it has: no sink knows it by an earlier batch."""
+        """Find up to where no sink knows the query: it got a new id there, or batches were skipped."""
         return self._read(_BASELINE, self.folder / RENEWAL)
 
     def find_latest(self) -> Run | None:

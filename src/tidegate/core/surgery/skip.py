@@ -11,7 +11,7 @@ from upath import UPath
 from tidegate.core.checkpoint.log import read_batch_offsets
 from tidegate.core.checkpoint.progress import State, read_progress
 from tidegate.core.errors import SurgeryError
-from tidegate.core.ledger import BatchRecord
+from tidegate.core.ledger import RENEWAL, Baseline, BatchRecord, Ledger
 from tidegate.core.surgery.change import Change
 from tidegate.core.surgery.rewind import is_stateful
 
@@ -49,7 +49,15 @@ class Skip:
         writes[f"skips/{batch}.json"] = self._spell_record(batch)
         if (self.checkpoint.parent / "runs").exists():
             writes[f"runs/batches/{batch}.json"] = self._spell_record(batch)
+            if self._is_first_written(progress.query_id, batch):
+                skipped = Baseline(progress.query_id, batch)
+                writes[f"runs/{RENEWAL}"] = json.dumps(asdict(skipped)).encode()
         return Change(self.checkpoint.parent, writes)
+
+    def _is_first_written(self, query_id: str | None, batch: int) -> bool:
+        """Whether the batch would have been the first that sinks know the query by."""
+        before = Baseline(query_id, batch - 1)
+        return batch == 0 or Ledger.beside(self.checkpoint.parent).find_renewal() == before
 
     def _spell_record(self, batch: int) -> bytes:
         """Spell the range that is left out, as the ledger has it for batches that were written."""
