@@ -14,7 +14,7 @@ RUNBOOK = (ROOT / "docs" / "runbook.md").read_text()
 PARTS = {part.partition("\n")[0]: part for part in RUNBOOK.split("\n## ")[1:]}
 TROUBLES = (
     *("driver crashed", "broker", "expired", "broken", "changed", "watermark", "Two drivers"),
-    *("store is slow", "pending batch"),
+    *("executor was lost", "store is slow", "pending batch"),
 )
 
 

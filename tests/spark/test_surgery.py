@@ -6,6 +6,7 @@ import os
 import pytest
 
 from tidegate.core.errors import SurgeryError
+from tidegate.core.surgery.copy import CheckpointCopy
 from tidegate.core.surgery.rewind import Rewind
 from tidegate.core.surgery.sinks import SinkGuard
 from tidegate.core.surgery.skip import Skip
@@ -90,3 +91,56 @@ def test_a_batch_that_can_never_be_written_is_led_past(
     assert rows_of("out", "id") == [(n,) for n in range(8) if n not in (bad - 1, bad)]
     left_out = json.loads((settings.state_of("p") / "skips" / f"{batch}.json").read_text())
     assert left_out["sources"][0]["endOffset"] == {"logOffset": batch}
+
+
+COUNT = """
+import pandas as pd
+from pyspark.sql.streaming import StatefulProcessor
+
+
+class Count(StatefulProcessor):
+    def init(self, handle):
+        self._count = handle.getValueState("count", "n long")
+
+    def handleInputRows(self, key, rows, timerValues):
+        count = (self._count.get()[0] if self._count.exists() else 0) + sum(map(len, rows))
+        self._count.update((count,))
+        yield pd.DataFrame({"n": [count]})
+
+    def close(self):
+        pass
+
+
+def count(df, context):
+    kinds = df.withColumn("kind", df.id * 0).groupBy("kind")
+    return kinds.transformWithStateInPandas(Count(), "n long", "Append", "none")
+"""
+
+
+@pytest.mark.parametrize("is_move", [True, False])
+def test_what_a_query_keeps_by_itself_goes_along_with_its_checkpoint(
+    runs, pipeline_of, settings, land, rows_of, is_move
+):
+    settings.pipelines.mkdir()
+    (settings.pipelines / "counting.py").write_text(COUNT)
+    pipeline = pipeline_of(FILES, transform=[{"python": "counting:count"}])
+    land(0)
+    runs.run(pipeline)
+    checkpoint = settings.checkpoint_of("p")
+    with pytest.raises(SurgeryError, match="remembers rows"):
+        Skip(_leave_pending(checkpoint)).plan()
+    (checkpoint / "offsets" / "1").unlink()
+    copy = CheckpointCopy(checkpoint, settings.checkpoint_of("q"), is_move=is_move)
+    copy.apply()
+    if not is_move:
+        for file in sorted(checkpoint.rglob("*"), reverse=True):  # it must not be needed any more
+            file.unlink() if file.is_file() else file.rmdir()
+    land(2)
+    run = runs.run(pipeline_of(FILES, name="q", transform=[{"python": "counting:count"}]))
+    assert [batch.batch_id for batch in run.batches] == [1]
+    assert rows_of("out", "n") == [(2,), (4,)]
+
+
+def _leave_pending(checkpoint):
+    (checkpoint / "offsets" / "1").write_bytes((checkpoint / "offsets" / "0").read_bytes())
+    return checkpoint

@@ -7,7 +7,7 @@ import sys
 import typer
 
 from tidegate import __version__
-from tidegate.cli import checkpoint, explain, lag, quarantine, run, status, validate
+from tidegate.cli import check, checkpoint, explain, lag, quarantine, run, status, validate
 from tidegate.core.errors import NotACheckpointError, TidegateError
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("validate")(validate.validate)
+app.command("check")(check.check)
 app.command("schema")(validate.schema)
 app.command("run")(run.run)
 app.command("status")(status.status)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -61,8 +61,8 @@ def run(
     _confirm(pipeline, settings, run_id)
 
 
-def submit(submission: Submission, master: str) -> None:
-    """Call spark-submit and wait for it."""
+def submit(submission: Submission, master: str, output: TextIO | None = None) -> None:
+    """Call spark-submit and wait for it; what it prints goes to the output, or to our own."""
     command = [_find_spark_submit(), "--master", master]
     for key, value in submission.conf.items():
         command += ["--conf", f"{key}={value}"]
@@ -70,7 +70,7 @@ def submit(submission: Submission, master: str) -> None:
     environment = os.environ | submission.environment
     if master.startswith("local"):
         environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    finished = subprocess.run(command, env=environment, check=False)
+    finished = subprocess.run(command, env=environment, stdout=output, check=False)
     code = finished.returncode
     if code < 0 or code > _SHELL_SIGNALS:
         raise SubmitError(

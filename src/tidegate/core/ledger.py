@@ -2,6 +2,7 @@
 
     runs/latest.json                      the newest plan, whatever it decided
     runs/renewal.json                     the batch up to which no sink knows the query's id, if any
+    runs/shape.json                       what of the spec going on depends on, by the newest driver
     runs/batches/<batch>.json             what a batch did, written after its commit
     runs/run=<id>/plan.json               what the run is to reach
     runs/run=<id>/attempts/<began>.json   a driver's: when it began, how it ended
@@ -27,6 +28,7 @@ from upath import UPath
 
 from tidegate.core.errors import LedgerError
 from tidegate.core.lateness import EventTimes
+from tidegate.core.shape import SHAPE, Shape
 from tidegate.core.storage import list_names, read_json, write_json
 from tidegate.core.target import Target
 
@@ -343,6 +345,14 @@ class Ledger:
         """Find up to where no sink knows the query: it got a new id there, or batches were skipped."""
         return self._read(_BASELINE, self.folder / RENEWAL)
 
+    def record_shape(self, shape: Shape) -> None:
+        """Record what of the spec going on depends on."""
+        write_json(self._shape, shape.to_json())
+
+    def read_shape(self) -> Shape | None:
+        """Read what the newest driver's spec was like."""
+        return self._read(SHAPE, self._shape)
+
     def find_latest(self) -> Run | None:
         """Read the run that was planned last."""
         plan = self._read(_PLAN, self._latest)
@@ -355,6 +365,10 @@ class Ledger:
             attempt=self.read_attempt(plan.run_id),
             batches=tuple(batch for batch in batches if batch.run_id == plan.run_id),
         )
+
+    @property
+    def _shape(self) -> UPath:
+        return self.folder / "shape.json"
 
     @property
     def _latest(self) -> UPath:

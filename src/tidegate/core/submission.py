@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,23 +49,31 @@ def prepare_submission(
 ) -> Submission:
     """Put together what spark-submit needs to run one pipeline."""
     tried = ("--try", try_number) if try_number else ()
-    return Submission(
-        application=str(settings.home / "jobs" / "run_pipelines.py"),
-        arguments=("--run-id", run_id, *tried, pipeline.name),
-        conf=_DELTA
-        | _QUIET
-        | {"spark.redaction.regex": _REDACTED}
-        | {"spark.jars": _join_jars(settings.jars)}
-        | pipeline.spark
-        | _guard_tasks(pipeline),
-        environment=settings.to_environment() | {"PYSPARK_PYTHON": _find_python()},
-    )
+    submission = _prepare(settings, ("--run-id", run_id, *tried, pipeline.name))
+    return replace(submission, conf=submission.conf | pipeline.spark | _guard_tasks(pipeline))
 
 
 def prepare_replay(pipeline: Pipeline, settings: Settings, replay_id: str) -> Submission:
     """Put together what spark-submit needs to take up again what was put aside."""
     submission = prepare_submission(pipeline, settings, replay_id)
     return replace(submission, arguments=("--replay", replay_id, pipeline.name))
+
+
+def prepare_check(names: Sequence[str], settings: Settings, result: Path) -> Submission:
+    """Put together what spark-submit needs to hold specs against their checkpoints."""
+    return _prepare(settings, ("--check", str(result), *names))
+
+
+def _prepare(settings: Settings, arguments: tuple[str, ...]) -> Submission:
+    return Submission(
+        application=str(settings.home / "jobs" / "run_pipelines.py"),
+        arguments=arguments,
+        conf=_DELTA
+        | _QUIET
+        | {"spark.redaction.regex": _REDACTED}
+        | {"spark.jars": _join_jars(settings.jars)},
+        environment=settings.to_environment() | {"PYSPARK_PYTHON": _find_python()},
+    )
 
 
 def _find_python() -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from tidegate.core.errors import TidegateError
 from tidegate.core.settings import Settings
 from tidegate.core.spec.loader import load_pipeline
+from tidegate.spark.compatibility import check_states
 from tidegate.spark.failure import describe_failure
 from tidegate.spark.replay import replay_quarantine
 from tidegate.spark.runner import run_pipeline
@@ -19,10 +21,14 @@ def main(arguments: list[str] | None = None) -> int:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--run-id", help="the run, as it was planned")
     what.add_argument("--replay", help="the replay of what was put aside, as it was begun")
+    what.add_argument("--check", help="hold the specs against their checkpoints; the result's file")
     parser.add_argument("--try", dest="try_number", help="which try of a task it is")
     parser.add_argument("pipelines", nargs="+", metavar="PIPELINE")
     options = parser.parse_args(arguments)
     settings = Settings.from_environment()
+    if options.check:
+        check_states(options.pipelines, settings, Path(options.check))
+        return 0
     failures = []
     for name in options.pipelines:
         try:

@@ -32,6 +32,7 @@ _OTHER_STATE = (
 )
 _REMEDIES = {
     "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA": _OTHER_STATE,
+    "STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY": _OTHER_STATE,
     "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE": _OTHER_STATE,
     "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE": _OTHER_STATE,
     "CANNOT_LOAD_STATE_STORE": "'tidegate checkpoint doctor' names the file; restore it from a backup.",
@@ -47,6 +48,12 @@ _REMEDIES = {
 def asks_for_restart(error: BaseException) -> bool:
     """Whether a query that is started again goes on where this one failed."""
     return any(found["name"] in _RESTARTS for found in _CONDITION.finditer(str(error)))
+
+
+def find_condition(error: BaseException) -> str:
+    """Find the name of the condition that Spark failed with; empty where there is none."""
+    conditions = (m for m in _CONDITION.finditer(str(error)) if m["name"] not in _WRAPPERS)
+    return next((found["name"] for found in conditions), "")
 
 
 def describe_failure(error: BaseException) -> str:

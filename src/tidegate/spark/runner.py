@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cache
 
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame
@@ -17,6 +19,7 @@ from tidegate.core.lease import Lease, LeaseFolder, hold_lease
 from tidegate.core.ledger import Attempt, Decision, Ledger, Outcome, Plan
 from tidegate.core.recovery import recover_batches
 from tidegate.core.settings import Settings
+from tidegate.core.shape import Shape
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.submission import name_attempt
 from tidegate.spark.batch import BatchWriter
@@ -64,13 +67,15 @@ def _drain_source(
 ) -> None:
     """Read a source to its end; begin again as often as its table's schema changes meanwhile."""
     told: str | None = None
+    # By the first batch that was written, Spark and the sinks took the spec.
+    note_shape = cache(lambda: ledger.record_shape(Shape.of(pipeline, settings.pipelines)))
     while True:
         session = open_session(pipeline)
         rows, writer = Query(pipeline, settings, plan.run_id, plan.accepts_loss).build(session)
         recorder = BatchRecorder(ledger, pipeline.name, plan.run_id)
         session.streams.addListener(recorder)
         try:
-            _Drain(pipeline, settings, writer, recorder, lease).run(rows)
+            _Drain(pipeline, settings, writer, recorder, lease, note_shape).run(rows)
         except StreamingQueryException as error:
             # The same change twice is one that beginning again does not help against.
             if not asks_for_restart(error) or describe_failure(error) == told:
@@ -92,6 +97,7 @@ class _Drain:
     writer: BatchWriter
     recorder: BatchRecorder
     lease: Lease
+    note_shape: Callable[[], None]
 
     def run(self, rows: DataFrame) -> None:
         """Start the query and wait for its end; raise what went wrong, as it was raised."""
@@ -125,6 +131,7 @@ class _Drain:
             try:
                 result = writer.write(batch, batch_id, read_query_id(checkpoint))
                 self.lease.check()
+                self.note_shape()
                 self.recorder.note_result(batch_id, result)
             except Exception as error:
                 failures.append(error)  # Spark would hand it back as text, wrapped twice

@@ -1,6 +1,7 @@
 """What a query remembers: its stateful operators, and the files of their state.
 
     state/<operator>/_metadata/metadata            the operator's name and its stores
+    state/<operator>/_metadata/v2/<batch>          the same, where they may change with a batch
     state/<operator>/<partition>/[<store>/]        a store's files; the default one has no folder
         <version>.delta, .snapshot                 kept by Spark itself
         <version>.changelog, .zip                  kept by RocksDB
@@ -24,7 +25,7 @@ _FILE = re.compile(
     r"(?P<operator>\d+)/(?P<partition>\d+)/((?P<store>[^/]+)/)?"
     r"(?P<version>\d+)(_[0-9a-f-]+)?\.(?P<kind>delta|snapshot|changelog|zip)"
 )
-_METADATA = re.compile(r"(\d+)/_metadata/metadata")
+_METADATA = re.compile(r"(?P<operator>\d+)/_metadata/(metadata|v2/(?P<batch>\d+))")
 _DEFAULT_STORE = "default"
 _METADATA_VERSION = 2
 
@@ -62,8 +63,11 @@ class StoreFiles:
 
 def read_operators(checkpoint: UPath, files: Mapping[str, int]) -> list[Operator]:
     """Read which stateful operators a checkpoint has, from a listing of its state."""
-    numbers = sorted(int(match[1]) for match in map(_METADATA.fullmatch, files) if match)
-    return [_read_operator(checkpoint, number) for number in numbers]
+    found = [match for match in map(_METADATA.fullmatch, files) if match]
+    # Of what changes with a batch, the newest holds.
+    found.sort(key=lambda match: (int(match["operator"]), int(match["batch"] or 0)))
+    newest = {int(match["operator"]): match[0] for match in found}
+    return [_read_operator(checkpoint, number, path) for number, path in newest.items()]
 
 
 def list_state(checkpoint: UPath) -> dict[str, int]:
@@ -86,8 +90,8 @@ def sort_stores(files: Mapping[str, int]) -> dict[tuple[int, str, int], StoreFil
     return stores
 
 
-def _read_operator(checkpoint: UPath, number: int) -> Operator:
-    file = checkpoint / "state" / str(number) / "_metadata" / "metadata"
+def _read_operator(checkpoint: UPath, number: int, path: str) -> Operator:
+    file = checkpoint / "state" / path
     _, lines = read_lines(file, newest_version=_METADATA_VERSION)
     body = parse_object(str(file), lines[0] if lines else "")
     try:

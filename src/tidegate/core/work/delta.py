@@ -28,7 +28,7 @@ def find_new_versions(
         if not_yet:
             return Finding(not_yet)
     else:
-        _check_same_table(log, newest, position["reservoirId"])
+        check_same_table(log, newest, position["reservoirId"])
         _check_log_is_kept(log, newest, position)
     target = DeltaTarget(newest, name, last_index=_find_last_index(source, log, newest))
     if position is not None and find_shortfall(target, progress, checkpoint) is None:
@@ -68,7 +68,8 @@ def _check_log_is_kept(log: DeltaLog, newest: int, position: Mapping[str, Any]) 
     )
 
 
-def _check_same_table(log: DeltaLog, version: int, known_id: str) -> None:
+def check_same_table(log: DeltaLog, version: int, known_id: str) -> None:
+    """Refuse a table that is not the one which the checkpoint was reading."""
     table_id = log.read_table_id(version)
     if table_id != known_id:
         raise BlockedError(
