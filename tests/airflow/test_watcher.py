@@ -66,6 +66,36 @@ def test_what_is_committed_after_its_first_look_is_told(checkpoint):
     assert not told["is_replaced"]
 
 
+def test_the_first_commit_of_all_is_told_to_who_was_there_before_it(checkpoint):
+    store = Store()
+
+    async def scenario():
+        events = watch(checkpoint, store).run()
+        waiting = asyncio.ensure_future(next_event(events))
+        await store.was_noted.wait()
+        checkpoint.metadata().offset(0).commit(0)
+        return await waiting
+
+    told = play(scenario)
+    assert (told["committed_batch"], told["batches_since"], told["is_replaced"]) == (0, 0, False)
+
+
+def test_what_follows_a_deleted_checkpoint_is_told_as_another_query_s(checkpoint):
+    kept = {"query_id": checkpoint.query_id, "committed_batch": 7}
+    store = Store(tidegate_cursor=kept)
+
+    async def scenario():
+        trigger = watch(checkpoint, store)
+        waiting = asyncio.ensure_future(next_event(trigger.run()))
+        await asyncio.sleep(0.1)  # some looks at nothing: none of them may make it forget
+        assert store.kept["tidegate_cursor"] == kept
+        checkpoint.metadata(OTHER).offset(0).commit(0)
+        return await waiting
+
+    told = play(scenario)
+    assert (told["committed_batch"], told["is_replaced"]) == (0, True)
+
+
 def test_a_triggerer_that_died_meanwhile_forgets_nothing(checkpoint):
     checkpoint.batches(5)
     kept = {"query_id": checkpoint.query_id, "committed_batch": 1}

@@ -10,16 +10,22 @@ import pytest
 from tests.e2e.home import Home
 
 WATCHER = '''
-"""Waits for the second batch of bronze, as a DAG of somebody else would."""
+"""Waits for the second batch of bronze, and follows its commits, as DAGs of somebody else would."""
 
-from airflow.sdk import DAG
+from airflow.sdk import DAG, Asset
 
-from tidegate.airflow import CheckpointSensor
+from tidegate.airflow import CheckpointSensor, commit_watcher
 
 with DAG("watcher", schedule=None):
     CheckpointSensor(
         task_id="wait", checkpoint="{checkpoint}", batch_at_least=1, poke_interval=1
     )
+
+commits = Asset(
+    "commits", watchers=[commit_watcher("commits", "{checkpoint}", poll_seconds=1)]
+)
+with DAG("follower", schedule=[commits]):
+    CheckpointSensor(task_id="look", checkpoint="{checkpoint}", batch_at_least=0)
 '''
 
 pytestmark = [
@@ -78,6 +84,26 @@ def await_state(api: httpx.Client, run_id: str, states: set[str], timeout_second
         time.sleep(0.5)
 
 
+def await_commit_told(api: httpx.Client, batch: int, timeout_seconds: float) -> list[dict]:
+    """Wait until an event of the watched asset told of a batch, and a run was started by it."""
+    import time
+
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        runs = api.get("/dags/follower/dagRuns").json()["dag_runs"]
+        events = [
+            event["extra"]["payload"]
+            for run in runs
+            for event in api.get(
+                f"/dags/follower/dagRuns/{run['dag_run_id']}/upstreamAssetEvents"
+            ).json()["asset_events"]
+        ]
+        if any(event["committed_batch"] == batch for event in events):
+            return sorted(events, key=lambda event: event["committed_batch"])
+        assert time.monotonic() < deadline, (runs, events)
+        time.sleep(0.5)
+
+
 def check_tables(home: Home) -> None:
     lines, orders = count_landed(home)
     assert len(home.read_table("bronze/orders")) == lines
@@ -105,6 +131,19 @@ def test_the_medallion_runs_idles_and_goes_on(home, api):
     assert "3 runs, 2 of them started by asset events, 3 JVMs started" in output
     check_tables(home)
     assert await_state(api, run["dag_run_id"], {"success", "failed"}, 60) == "success"
+
+    newest = max(
+        int(file.name)
+        for file in (home.folder / "var/state/orders_bronze/checkpoint/commits").iterdir()
+        if file.name.isdigit()
+    )
+    events = await_commit_told(api, newest, 120)
+    # Each batch is told of once, whatever the moments at which the triggerer looked.
+    assert [event["batches_since"] for event in events] == [
+        0,
+        *(event["committed_batch"] + 1 for event in events[:-1]),
+    ]
+    assert not any(event["is_replaced"] for event in events)
 
     output = home.run("demo.run")
     assert set(states(output).values()) == {"idle"}

@@ -10,6 +10,7 @@ from airflow.sdk import AssetWatcher
 from airflow.triggers.base import BaseEventTrigger, TriggerEvent
 
 from tidegate.core.checkpoint.progress import Progress, read_progress
+from tidegate.core.ledger import rank_batch
 from tidegate.core.storage import open_path
 
 _CURSOR = "tidegate_cursor"
@@ -53,7 +54,7 @@ class CommitTrigger(BaseEventTrigger):
             else:
                 if not progress.is_readable:
                     self.log.warning("%s", progress.problem)
-                elif progress.committed_batch is not None and _tell(progress) != told:
+                elif told is None or _has_moved(told, progress):
                     if told is not None and _is_news(told, progress):
                         yield TriggerEvent(self._describe(told, progress))
                     # Told first, then noted: what is told twice does less harm than what never is.
@@ -62,7 +63,7 @@ class CommitTrigger(BaseEventTrigger):
             await asyncio.sleep(self.poll_seconds)
 
     def _describe(self, told: dict[str, Any], progress: Progress) -> dict[str, Any]:
-        is_replaced = told["query_id"] != progress.query_id
+        is_replaced = not _is_same(told, progress)
         return {
             "checkpoint": self.checkpoint,
             "query_id": progress.query_id,
@@ -82,10 +83,23 @@ class CommitTrigger(BaseEventTrigger):
 
 
 def _tell(progress: Progress) -> dict[str, Any]:
-    return {"query_id": progress.query_id, "committed_batch": progress.committed_batch}
+    # A query that has committed nothing yet has no id either, as far as can be relied on.
+    batch = rank_batch(progress.committed_batch)
+    return {"query_id": progress.query_id if batch >= 0 else None, "committed_batch": batch}
+
+
+def _is_same(told: dict[str, Any], progress: Progress) -> bool:
+    return told["query_id"] in (None, progress.query_id)
+
+
+def _has_moved(told: dict[str, Any], progress: Progress) -> bool:
+    # Of a checkpoint that was deleted, what was told is kept: what follows is another query.
+    return progress.committed_batch is not None and _tell(progress) != told
 
 
 def _is_news(told: dict[str, Any], progress: Progress) -> bool:
-    is_same = told["query_id"] == progress.query_id
     # A query that went back has nothing new; from there on it has.
-    return not is_same or (progress.committed_batch or 0) > told["committed_batch"]
+    return (
+        not _is_same(told, progress)
+        or rank_batch(progress.committed_batch) > told["committed_batch"]
+    )
