@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,13 +27,21 @@ class DeltaTableBuilder:
             self._count_as_spark(rows)
         return self
 
+    def date(self, version: int, moment: datetime) -> Self:
+        """Let a version have been committed at a moment."""
+        self._note(version, timestamp=int(moment.timestamp() * 1000))
+        return self
+
     def _count_as_spark(self, rows: int) -> None:
-        newest = max(self.log.glob("*.json"))
-        actions = [json.loads(line) for line in newest.read_text().splitlines()]
+        newest = max(int(file.stem) for file in self.log.glob("*.json"))
+        self._note(newest, operationMetrics={"numOutputRows": str(rows)})
+
+    def _note(self, version: int, **info: Any) -> None:
+        file = self.log / f"{version:020}.json"
+        actions = [json.loads(line) for line in file.read_text().splitlines()]
         for action in actions:
-            if "commitInfo" in action:
-                action["commitInfo"]["operationMetrics"] = {"numOutputRows": str(rows)}
-        newest.write_text("\n".join(map(json.dumps, actions)))
+            action.get("commitInfo", {}).update(info)
+        file.write_text("\n".join(map(json.dumps, actions)))
 
     def checksum(self, version: int, **content: Any) -> Self:
         """Write a version's checksum file as Delta on Spark does, with this among its content."""

@@ -1,6 +1,7 @@
 """`tidegate checkpoint doctor`: the exit code, the table and the JSON."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -115,6 +116,36 @@ class TestPipeline:
         sink.append(app_id=f"{checkpoint.query_id}:main")
         result = doctor("orders", "--json")
         assert (result.exit_code, json.loads(result.stdout)["findings"]) == (0, [])
+
+    @pytest.mark.parametrize(
+        ("days", "is_gone", "code", "severity"),
+        [
+            (1, False, None, None),
+            (29, False, "retention_risk", "warning"),
+            (40, False, "retention_risk", "warning"),
+            (40, True, "log_expired", "error"),
+        ],
+    )
+    def test_versions_that_a_source_may_lose_are_told(
+        self, deployment, add_spec, checkpoint_of, table_at, doctor, days, is_gone, code, severity
+    ):
+        add_spec("silver", source="{type: delta, table: bronze, max_files_per_trigger: 1}")
+        bronze = table_at(deployment.locate("bronze")).append().append().append()
+        bronze.date(1, datetime.now(UTC) - timedelta(days=days))
+        checkpoint = checkpoint_of("silver")
+        position = checkpoint.delta(1) | {"reservoirId": bronze.id}
+        checkpoint.metadata().batch(0, position)
+        table_at(deployment.locate("out/silver")).append(app_id=f"{checkpoint.query_id}:main")
+        if is_gone:
+            for version in (0, 1):
+                (bronze.log / f"{version:020}.json").rename(bronze.log / f"old-{version}")
+            bronze.checksum(2, metadata={"id": position["reservoirId"]})
+        result = doctor("silver", "--json")
+        found = json.loads(result.stdout)["findings"]
+        assert [(one["code"], one["severity"]) for one in found] == (
+            [(code, severity)] if code else []
+        )
+        assert result.exit_code == (1 if severity == "error" else 0)
 
 
 def _find(result, code):

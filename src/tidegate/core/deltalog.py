@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from upath import UPath
@@ -14,6 +15,8 @@ from tidegate.core.errors import SourceError
 from tidegate.core.storage import list_names, read_bytes, read_json
 
 _COMMIT = re.compile(r"(\d{20})\.json")
+_INTERVAL = re.compile(r"(?:interval\s+)?(\d+)\s+(week|day|hour|minute|second)s?", re.IGNORECASE)
+_LOG_RETENTION = timedelta(days=30)
 _CHANGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 
 
@@ -69,6 +72,14 @@ class DeltaLog:
         """Read the id that the table was given when it was created."""
         metadata = self._read_checksum(version).get("metadata") or {}
         return str(metadata.get("id") or self._load(version).metadata().id)
+
+    def read_retention(self, version: int) -> timedelta:
+        """Read how long the table keeps the log of its versions."""
+        metadata = self._read_checksum(version).get("metadata") or {}
+        kept = metadata.get("configuration")
+        if kept is None:
+            kept = self._load(version).metadata().configuration
+        return _read_interval(kept.get("delta.logRetentionDuration")) or _LOG_RETENTION
 
     def find_transaction(self, version: int, app_id: str) -> int | None:
         """Find the newest batch that a writer had recorded as of a version."""
@@ -170,6 +181,11 @@ class DeltaLog:
                 f"The Delta table {self.table} cannot be read: {error}.",
                 remedy="Restore the table's log from a backup.",
             ) from error
+
+
+def _read_interval(spelled: str | None) -> timedelta | None:
+    match = _INTERVAL.fullmatch((spelled or "").strip())
+    return timedelta(**{f"{match[2].lower()}s": int(match[1])}) if match else None
 
 
 def _read_restored(info: dict[str, Any]) -> int | None:

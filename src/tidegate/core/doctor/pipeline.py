@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from functools import partial
 
 from tidegate.core.checkpoint.progress import Progress, read_progress
 from tidegate.core.connection import ReadConnection, read_connection
+from tidegate.core.deltalog import DeltaLog
 from tidegate.core.doctor.checkpoint import examine_checkpoint
 from tidegate.core.doctor.fault import Fault, Severity
 from tidegate.core.errors import LedgerError, SourceAwayError, TidegateError
@@ -21,10 +23,13 @@ from tidegate.core.obstacles import (
 )
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.spec.source import DeltaSource
+from tidegate.core.work.delta import find_log_headroom
 from tidegate.core.work.finding import pick_source_ids
 from tidegate.core.work.source import SourceLook
 
 _LEAST_HEADROOM_SECONDS = 3600
+_LEAST_LOG_HEADROOM = timedelta(days=2)
 
 
 def examine_pipeline(
@@ -98,6 +103,8 @@ class _Exam:
             yield from found
             if not found and name in self._pipeline.kafka_inputs:
                 yield from self._check_retention()
+            elif not found and isinstance(source, DeltaSource):
+                yield from self._check_log_retention(name, source)
 
     def _check_retention(self) -> Iterator[Fault]:
         for lag in measure_lag(self._pipeline, self._settings, self._connect):
@@ -113,3 +120,19 @@ class _Exam:
                 f"more, and {lag.lag_records:,} records wait.",
                 "Run the pipeline soon, or lengthen retention.ms of the topic.",
             )
+
+    def _check_log_retention(self, name: str, source: DeltaSource) -> Iterator[Fault]:
+        position = self._progress.find_committed(name)
+        log = DeltaLog(self._settings.locate(source.table))
+        headroom = find_log_headroom(log, position) if position else None
+        if headroom is None or headroom >= _LEAST_LOG_HEADROOM:
+            return
+        days = max(0.0, headroom.total_seconds() / 86400)
+        yield Fault(
+            "retention_risk",
+            Severity.WARNING,
+            str(log.table),
+            f"The next version that is to be read of {log.table} is kept in its log for {days:.1f} days "
+            "more; then the next clean-up deletes it.",
+            "Run the pipeline soon, or lengthen delta.logRetentionDuration of the table.",
+        )

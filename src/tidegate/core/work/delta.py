@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from upath import UPath
@@ -54,7 +55,7 @@ def _find_start_ahead(source: DeltaSource, log: DeltaLog, newest: int) -> str | 
 
 def _check_log_is_kept(log: DeltaLog, newest: int, position: Mapping[str, Any]) -> None:
     """Refuse a table whose log was cleaned up past what is yet to be read."""
-    next_version = position["reservoirVersion"] + bool(position.get("isStartingVersion"))
+    next_version = _find_next_version(position)
     earliest = log.find_earliest_version()
     if earliest is None or next_version > newest or earliest <= next_version:
         return
@@ -66,6 +67,19 @@ def _check_log_is_kept(log: DeltaLog, newest: int, position: Mapping[str, Any]) 
         remedy="Read the table anew: give the pipeline a new name and a new table. Then run it more "
         "often, or lengthen delta.logRetentionDuration.",
     )
+
+
+def _find_next_version(position: Mapping[str, Any]) -> int:
+    return int(position["reservoirVersion"]) + bool(position.get("isStartingVersion"))
+
+
+def find_log_headroom(log: DeltaLog, position: Mapping[str, Any]) -> timedelta | None:
+    """Find how much longer the next version to be read is kept; None where there is none yet."""
+    newest, version = log.require_version(), _find_next_version(position)
+    if version > newest:
+        return None
+    committed_at = datetime.fromtimestamp(log.read_commit(version).timestamp_ms / 1000, UTC)
+    return committed_at + log.read_retention(newest) - datetime.now(UTC)
 
 
 def check_same_table(log: DeltaLog, version: int, known_id: str) -> None:
