@@ -12,6 +12,8 @@ import pytest
 from tidegate.core.condition import RunReached, Verdict, judge
 from tidegate.core.ledger import Announcement, Baseline, BatchRecord, Decision, Ledger, SinkRecord
 from tidegate.core.plan import plan_run
+from tidegate.core.shape import Shape
+from tidegate.core.spec.expectation import Expectation
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.storage import list_names, open_path
 from tidegate.core.target import BatchTarget, DeltaTarget, DrainTarget, FilesTarget
@@ -392,6 +394,23 @@ def test_a_table_is_read_to_its_newest_version(table, checkpoint, plan, has_chec
 def test_a_table_that_is_read_in_part_is_read_on(table, checkpoint, plan, version, more):
     checkpoint.batch(0, position(table.append(), version, **more))
     assert plan(DELTA).target == DeltaTarget(0)
+
+
+@pytest.mark.parametrize("is_held", [True, False])
+def test_other_rules_wait_for_a_pending_batch_that_a_table_took_by_the_old_ones(
+    landing, plan, settings, table_at, is_held
+):
+    landing.read(0, "a.txt").put("b.txt").log(1, "b.txt").checkpoint.offset(1)
+    ruled = FILES.model_copy(update={"expect": (Expectation(not_null=("value",)),)})
+    Ledger.beside(settings.state_of("orders")).record_shape(Shape.of(ruled, settings.pipelines))
+    sink = table_at(settings.locate("sink"))
+    sink.append(app_id=f"{landing.checkpoint.query_id}:main", batch=0)
+    if is_held:
+        sink.append(app_id=f"{landing.checkpoint.query_id}:main", batch=1)
+    assert plan(ruled).decision is Decision.RUN
+    planned = plan(FILES)
+    assert planned.decision is (Decision.BLOCKED if is_held else Decision.RUN)
+    assert ("the rules have been changed since" in planned.reason) == is_held
 
 
 def test_a_pending_batch_of_a_table_is_told(table, checkpoint, plan):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from upath import UPath
 
 from tidegate.core.checkpoint.position import SourceKind
-from tidegate.core.checkpoint.progress import Progress
+from tidegate.core.checkpoint.progress import Progress, State
 from tidegate.core.deltalog import DeltaLog
 from tidegate.core.doctor.checkpoint import glance_at_checkpoint
 from tidegate.core.doctor.fault import list_errors
@@ -15,6 +15,7 @@ from tidegate.core.errors import BlockedError
 from tidegate.core.filesink import find_newest_batch
 from tidegate.core.ledger import Baseline, Ledger, rank_batch
 from tidegate.core.settings import Settings
+from tidegate.core.shape import digest_rules
 from tidegate.core.spec.pipeline import ONLY_SOURCE, Pipeline
 from tidegate.core.spec.sinks.delta import DeltaSink
 from tidegate.core.spec.source import Source, SparkSource
@@ -121,6 +122,35 @@ def check_table(sink: DeltaSink, settings: Settings, progress: Progress, *, is_n
             remedy="Restore it from a backup. To read all anew, delete the pipeline's whole state "
             "folder and its table.",
         )
+
+
+def check_pending_rules(
+    pipeline: Pipeline, settings: Settings, progress: Progress, ledger: Ledger
+) -> None:
+    """Refuse other rules for a batch that a table took by the old ones and that is not committed.
+
+    What the old ones left out would be put aside by nobody, where the new ones let it through.
+    """
+    batch, query_id = progress.planned_batch, progress.query_id
+    if progress.state is not State.PENDING or batch is None or query_id is None:
+        return
+    before = ledger.read_shape()
+    if before is None or before.rules == digest_rules(pipeline):
+        return
+    for sink in pipeline.delta_sinks:
+        log = DeltaLog(settings.locate(sink.table))
+        newest = None if sink.route_by else log.find_version()
+        held = None if newest is None else log.find_transaction(newest, sink.name_writer(query_id))
+        if held == batch:
+            raise BlockedError(
+                f"Batch {batch} is pending, the table {log.table} took it already, and the rules have "
+                "been changed since.",
+                code="pending_rules_changed",
+                cause="Rows that the old rules left out, and that were not put aside yet, would be "
+                "lost where the new rules let them through.",
+                remedy="Put expect and where back as they were, let one run commit the batch, and then "
+                "deploy the new ones.",
+            )
 
 
 def check_folder(folder: UPath, progress: Progress) -> None:

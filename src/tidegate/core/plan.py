@@ -23,6 +23,7 @@ from tidegate.core.obstacles import (
     check_checkpoint,
     check_folder,
     check_history,
+    check_pending_rules,
     check_sources,
     check_table,
     find_new_sinks,
@@ -130,6 +131,7 @@ class _Planner:
             check_table(sink, self.settings, progress, is_new=sink.name in unwritten)
         for folder in self.pipeline.files_sinks:
             check_folder(self.settings.locate(folder.path), progress)
+        check_pending_rules(self.pipeline, self.settings, progress, ledger)
         finding = _include_pending(
             self._find_new_data(progress, known_ids), progress, self._checkpoint
         )

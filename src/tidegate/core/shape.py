@@ -21,6 +21,7 @@ _SINK_TRAITS = (
     *("type", "connection", "table", "path", "topic", "format", "function"),
     *("mode", "keys", "sequence", "route_by", "valid_from", "valid_to", "current"),
 )
+_DECIDING = {"name", "where", "expect", "keys", "sequence", "route_by"}
 _PARTS = {"source", "sources", "tables", "transform", "output_mode", "sinks", "expect", "spark"}
 
 
@@ -31,6 +32,8 @@ class Shape:
     sources: dict[str, Traits]
     sinks: dict[str, Traits]
     output_mode: str
+    rules: str
+    """A digest of what decides which sink takes a row, and which rows are put aside."""
     digest: str
     """Of all that a query is made of, the Python beside the spec included."""
 
@@ -41,6 +44,7 @@ class Shape:
             {name: _pick(source, _SOURCE_TRAITS) for name, source in pipeline.inputs.items()},
             {sink.name: _pick(sink, _SINK_TRAITS) for sink in pipeline.sinks},
             str(pipeline.output_mode),
+            digest_rules(pipeline),
             _digest(pipeline, folder),
         )
 
@@ -55,6 +59,12 @@ SHAPE: TypeAdapter[Shape] = TypeAdapter(Shape)
 def _pick(part: BaseModel, traits: tuple[str, ...]) -> Traits:
     given = part.model_dump(mode="json", include=set(traits))
     return {key: given[key] for key in traits if given.get(key) not in (None, [], {}, False)}
+
+
+def digest_rules(pipeline: Pipeline) -> str:
+    """Take a digest of what decides which sink takes a row, and which rows are put aside."""
+    spelled = pipeline.model_dump_json(include={"expect": True, "sinks": {"__all__": _DECIDING}})
+    return sha256(spelled.encode()).hexdigest()
 
 
 def _digest(pipeline: Pipeline, folder: Path) -> str:

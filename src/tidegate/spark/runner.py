@@ -67,7 +67,7 @@ def _drain_source(
 ) -> None:
     """Read a source to its end; begin again as often as its table's schema changes meanwhile."""
     told: str | None = None
-    # By the first batch that was written, Spark and the sinks took the spec.
+    # By the first batch that is written, Spark took the spec.
     note_shape = cache(lambda: ledger.record_shape(Shape.of(pipeline, settings.pipelines)))
     while True:
         session = open_session(pipeline)
@@ -129,9 +129,9 @@ class _Drain:
 
         def write_batch(batch: DataFrame, batch_id: int) -> None:
             try:
+                self.note_shape()
                 result = writer.write(batch, batch_id, read_query_id(checkpoint))
                 self.lease.check()
-                self.note_shape()
                 self.recorder.note_result(batch_id, result)
             except Exception as error:
                 failures.append(error)  # Spark would hand it back as text, wrapped twice
