@@ -29,6 +29,7 @@ from tidegate.core.ledger import (
     Ledger,
     Outcome,
     Plan,
+    Stop,
 )
 from tidegate.core.target import (
     AllTargets,
@@ -221,6 +222,23 @@ def test_a_job_that_ended_in_the_middle_of_many_batches_is_not_done(checkpoint, 
     judgement = judge_run(checkpoint)
     assert judgement.verdict is Verdict.FAILED
     assert "4 of 9 files are not committed" in judgement.reason
+
+
+@pytest.mark.parametrize(("batch", "verdict"), [(1, Verdict.REACHED), (2, Verdict.FAILED)])
+def test_a_job_that_stopped_by_its_budget_has_done_its_part(checkpoint, run, batch, verdict):
+    checkpoint.batch(0, {"orders": {"0": 50}}).batch(1, {"orders": {"0": 100}})
+    stop = Stop("budget.max_batches of 2 is used up", batch)
+    run(KAFKA, attempt=replace(SUCCEEDED, stop=stop))
+    judgement = judge_run(checkpoint)
+    assert judgement.verdict is verdict
+    if verdict is Verdict.REACHED:
+        assert judgement.reason == "budget.max_batches of 2 is used up; the next run goes on"
+
+
+def test_a_job_that_stopped_by_its_budget_was_not_at_the_end(checkpoint, run):
+    checkpoint.batches(2)
+    run(DrainTarget(), attempt=replace(SUCCEEDED, stop=Stop("used up", 1)))
+    assert judge_run(checkpoint).reason == "used up; the next run goes on"
 
 
 def test_a_job_that_ends_while_it_is_judged_has_not_ended_short(checkpoint, run, monkeypatch):

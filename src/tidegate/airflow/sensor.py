@@ -191,6 +191,7 @@ class ConfirmSensor(CheckpointSensor):
             raise AirflowSkipException("The job found nothing new, so there is nothing to tell.")
         recover_batches(self.pipeline, self.settings, plan, progress)
         committed = progress.committed_batch
+        attempt = ledger.read_attempt(self.planned_run)
         news = ledger.sum_up(plan.find_first_untold(progress.query_id, committed), committed)
         return {
             "run_id": self.planned_run,
@@ -204,6 +205,7 @@ class ConfirmSensor(CheckpointSensor):
             "offsets": {source.source: source.committed for source in progress.sources},
             "table_versions": news.versions,
             "warning": plan.warning,
+            "stopped": attempt.stop.reason if attempt and attempt.stop else None,
         }
 
     def _has_condition(self) -> bool:

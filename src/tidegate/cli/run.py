@@ -102,7 +102,8 @@ def _confirm(pipeline: Pipeline, settings: Settings, run_id: str) -> None:
         raise TargetMissedError(judgement.reason)
     ledger = Ledger.beside(settings.state_of(pipeline.name))
     recover_batches(pipeline, settings, ledger.read_plan(run_id), judgement.progress)
-    did = ledger.read_run(run_id).summary
+    run = ledger.read_run(run_id)
+    did = run.summary
     if not did.batches:
         print(f"{pipeline.name}: the job found nothing new")
         return
@@ -112,3 +113,5 @@ def _confirm(pipeline: Pipeline, settings: Settings, run_id: str) -> None:
         f"{pipeline.name}: committed batch {judgement.progress.committed_batch}, "
         f"{len(did.batches)} batches{told}"
     )
+    if run.attempt and run.attempt.stop:
+        print(f"{pipeline.name}: {run.attempt.stop.reason}; the next run goes on")

@@ -118,6 +118,7 @@ def judge(checkpoint: UPath, conditions: list[Condition]) -> Judgement:
     if not progress.is_readable:
         return Judgement(Verdict.FAILED, progress.problem or "unreadable", progress)
     try:
+        told = ""
         for condition in conditions:
             verdict, reason = (
                 _RunJudge(ledger, condition.run_id, progress, checkpoint).judge(
@@ -128,9 +129,10 @@ def judge(checkpoint: UPath, conditions: list[Condition]) -> Judgement:
             )
             if verdict is not Verdict.REACHED:
                 return Judgement(verdict, reason, progress)
+            told = told or reason
     except (CheckpointError, LedgerError, SourceError) as error:
         return Judgement(Verdict.FAILED, str(error), progress)
-    return Judgement(Verdict.REACHED, "all conditions hold", progress)
+    return Judgement(Verdict.REACHED, told or "all conditions hold", progress)
 
 
 def _judge_condition(
@@ -197,9 +199,10 @@ class _RunJudge:
         shortfall = find_shortfall(plan.target, self.progress, self.checkpoint)
         if shortfall is None and needs_report(plan.target):
             shortfall = _find_silence(attempt)
-        if shortfall is None:
+        stop = self._find_stop(attempt) if shortfall else None
+        if shortfall is None or stop:
             lacking = self._find_lacking_table(plan)
-            return (Verdict.FAILED, lacking) if lacking else (Verdict.REACHED, "")
+            return (Verdict.FAILED, lacking) if lacking else (Verdict.REACHED, stop or "")
         if attempt is None or attempt.outcome is Outcome.RUNNING:
             return Verdict.WAITING, shortfall
         ended = "failed" if attempt.outcome is Outcome.FAILED else "ended"
@@ -208,6 +211,14 @@ class _RunJudge:
             f"The job {ended} without reaching {plan.target.describe()}: {shortfall}.{error} "
             "Clear the submit task to go on from the last commit."
         )
+
+    def _find_stop(self, attempt: Attempt | None) -> str | None:
+        """Find whether the job stopped short of its target as it was told to, and committed that far."""
+        if attempt is None or attempt.outcome is not Outcome.SUCCEEDED or attempt.stop is None:
+            return None
+        if rank_batch(self.progress.committed_batch) < attempt.stop.batch_id:
+            return None
+        return f"{attempt.stop.reason}; the next run goes on"
 
     def _find_replacement(self, baseline: Baseline) -> str | None:
         query_id, batch = self.progress.query_id, self.progress.committed_batch
@@ -257,7 +268,7 @@ class _RunJudge:
 
 
 def _find_silence(attempt: Attempt | None) -> str | None:
-    has_told = attempt is not None and attempt.outcome is Outcome.SUCCEEDED
+    has_told = attempt is not None and attempt.outcome is Outcome.SUCCEEDED and not attempt.stop
     return None if has_told else "the job has not said that it read all there was"
 
 

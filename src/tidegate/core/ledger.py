@@ -120,6 +120,15 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class Stop:
+    """Where a run stopped short of its target, as it was told to."""
+
+    reason: str
+    batch_id: int
+    """The newest batch that it committed."""
+
+
+@dataclass(frozen=True)
 class Attempt:
     """One driver's work on a run."""
 
@@ -127,6 +136,8 @@ class Attempt:
     started_at: str
     ended_at: str | None = None
     error: str | None = None
+    stop: Stop | None = None
+    """None where it read all that there was, or failed."""
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,13 @@ from tidegate.core.checkpoint.log import read_batch_offsets, read_query_id
 from tidegate.core.checkpoint.progress import read_progress
 from tidegate.core.errors import LeaseLostError, LedgerError, TransformError
 from tidegate.core.lease import Lease, LeaseFolder, hold_lease
-from tidegate.core.ledger import Attempt, Decision, Ledger, Outcome, Plan
+from tidegate.core.ledger import Attempt, Decision, Ledger, Outcome, Plan, Stop
 from tidegate.core.recovery import recover_batches
 from tidegate.core.settings import Settings
 from tidegate.core.shape import Shape
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.submission import name_attempt
+from tidegate.spark.allowance import Allowance, BudgetSpentError
 from tidegate.spark.batch import BatchWriter
 from tidegate.spark.failure import asks_for_restart, describe_failure
 from tidegate.spark.query import Query
@@ -52,21 +53,25 @@ def run_pipeline(
         started_at = _now()
         ledger.record_attempt(run_id, Attempt(Outcome.RUNNING, started_at))
         try:
-            _drain_source(pipeline, settings, plan, ledger, lease)
+            stop = _drain_source(pipeline, settings, plan, ledger, lease)
         except LeaseLostError:
             raise  # the new holder records what becomes of the run
         except BaseException as error:
             failed = Attempt(Outcome.FAILED, started_at, _now(), describe_failure(error))
             ledger.record_attempt(run_id, failed)
             raise
-        ledger.record_attempt(run_id, Attempt(Outcome.SUCCEEDED, started_at, _now()))
+        if stop:
+            told = f"{pipeline.name} stops: {stop.reason}. The next run goes on."
+            print(f"tidegate: {told}", flush=True)
+        ledger.record_attempt(run_id, Attempt(Outcome.SUCCEEDED, started_at, _now(), stop=stop))
 
 
 def _drain_source(
     pipeline: Pipeline, settings: Settings, plan: Plan, ledger: Ledger, lease: Lease
-) -> None:
+) -> Stop | None:
     """Read a source to its end; begin again as often as its table's schema changes meanwhile."""
     told: str | None = None
+    allowance = Allowance(pipeline.budget)
     # By the first batch that is written, Spark took the spec.
     note_shape = cache(lambda: ledger.record_shape(Shape.of(pipeline, settings.pipelines)))
     while True:
@@ -75,7 +80,9 @@ def _drain_source(
         recorder = BatchRecorder(ledger, pipeline.name, plan.run_id)
         session.streams.addListener(recorder)
         try:
-            _Drain(pipeline, settings, writer, recorder, lease, note_shape).run(rows)
+            _Drain(pipeline, settings, writer, recorder, lease, note_shape, allowance).run(rows)
+        except BudgetSpentError as error:
+            return error.stop
         except StreamingQueryException as error:
             # The same change twice is one that beginning again does not help against.
             if not asks_for_restart(error) or describe_failure(error) == told:
@@ -83,7 +90,7 @@ def _drain_source(
             told = describe_failure(error)
             print(f"tidegate: {pipeline.name} begins again. {told}", flush=True)
         else:
-            return
+            return None
         finally:
             session.streams.removeListener(recorder)
 
@@ -98,6 +105,7 @@ class _Drain:
     recorder: BatchRecorder
     lease: Lease
     note_shape: Callable[[], None]
+    allowance: Allowance
 
     def run(self, rows: DataFrame) -> None:
         """Start the query and wait for its end; raise what went wrong, as it was raised."""
@@ -129,6 +137,7 @@ class _Drain:
 
         def write_batch(batch: DataFrame, batch_id: int) -> None:
             try:
+                self.allowance.take(batch_id)
                 self.note_shape()
                 result = writer.write(batch, batch_id, read_query_id(checkpoint))
                 self.lease.check()

@@ -21,6 +21,7 @@ from tidegate.core.spec.base import (
     normalise_location,
     refuse_truth,
 )
+from tidegate.core.spec.budget import Budget
 from tidegate.core.spec.expectation import Expectation, OnFail, find_rule_twins
 from tidegate.core.spec.files import FilesSource
 from tidegate.core.spec.kafka import KafkaSource, OnMalformed, compile_pattern, list_names
@@ -148,6 +149,9 @@ class Pipeline(SpecModel):
     )
     trigger: Annotated[str, AfterValidator(_check_trigger)] = Field(
         default=_TRIGGER, description="Always available_now: bounded batches up to the end."
+    )
+    budget: Budget | None = Field(
+        default=None, description="How much one run may do; the next one goes on from there."
     )
     expect: tuple[Expectation, ...] = Field(
         default=(), description="What rows must be like after the last step, for all sinks."
