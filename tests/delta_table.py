@@ -32,6 +32,11 @@ class DeltaTableBuilder:
         self._note(version, timestamp=int(moment.timestamp() * 1000))
         return self
 
+    def restore(self, version: int, *, to: int) -> Self:
+        """Let a version be one that brought the table back to another."""
+        self._note(version, operation="RESTORE", operationParameters={"version": to})
+        return self
+
     def _count_as_spark(self, rows: int) -> None:
         newest = max(int(file.stem) for file in self.log.glob("*.json"))
         self._note(newest, operationMetrics={"numOutputRows": str(rows)})

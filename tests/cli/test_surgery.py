@@ -13,6 +13,9 @@ from tidegate.core.ledger import Decision, Ledger
 from tidegate.core.plan import plan_run
 from tidegate.core.spec.loader import load_pipeline
 from tidegate.core.storage import find_files, open_path, read_bytes
+from tidegate.core.surgery.backup import Backups
+from tidegate.core.surgery.change import Change
+from tidegate.core.surgery.rewind import Rewind
 
 CHECKED = "--sinks-are-checked"
 
@@ -149,6 +152,25 @@ class TestRewind:
         with pytest.raises(SurgeryError, match="is not JSON"):
             run("rewind", checkpoint.path, "--to-position", "{", CHECKED)
 
+    @pytest.mark.parametrize("position", ["5", "null", "[]", '"orders"'])
+    def test_a_position_of_another_kind_is_told(self, orders, run, position):
+        assert orders
+        with pytest.raises(SurgeryError, match="No batch that the checkpoint keeps"):
+            run("rewind", "orders", "--to-position", position)
+
+    def test_whoever_looks_meanwhile_never_sees_a_commit_too_many(self, orders, monkeypatch):
+        seen = []
+        unlink = type(orders.path).unlink
+
+        def watch(file, *arguments, **options):
+            seen.append(read_progress(orders.path).state)
+            return unlink(file, *arguments, **options)
+
+        change = Rewind.to(orders.path, 20, renews=True).plan()
+        monkeypatch.setattr(type(orders.path), "unlink", watch)
+        change.apply()
+        assert set(seen) <= {State.COMMITTED, State.PENDING}
+
     @pytest.mark.parametrize("batch", [25, 99])
     def test_a_batch_that_is_not_there_is_refused(self, orders, run, batch):
         with pytest.raises(SurgeryError, match="It keeps batches 0 to 24"):
@@ -236,6 +258,27 @@ class TestCopies:
         assert kept == before
         assert Ledger.beside(moved.parent).find_latest()
 
+    def test_a_move_is_undone(self, orders, run, tmp_path):
+        before = snapshot(orders)
+        target = tmp_path / "elsewhere" / "checkpoint"
+        run("move", "orders", target)
+        run("undo", "orders")
+        assert snapshot(orders) == before
+        assert find_files(open_path(str(target))) == {}
+        assert not list((tmp_path / "elsewhere" / "runs").rglob("*.json"))
+
+    def test_a_fork_is_undone_as_long_as_it_has_not_gone_on(self, orders, run, checkpoint_of):
+        before = snapshot(orders)
+        run("fork", "orders", "orders_v2")
+        copy = checkpoint_of("orders_v2")
+        copy.offset(25)
+        with pytest.raises(SurgeryError, match="a run has gone on since"):
+            run("undo", "orders")
+        copy.delete("offsets/25")
+        run("undo", "orders")
+        assert snapshot(orders) == before
+        assert find_files(copy.path) == {}
+
     def test_a_place_that_is_taken_is_refused(self, orders, run, tmp_path):
         (tmp_path / "taken").mkdir()
         (tmp_path / "taken" / "file").write_text("")
@@ -256,7 +299,7 @@ class TestBackups:
         before = snapshot(orders)
         orders.write("offsets/24", "")
         orders.delete("metadata")
-        run("restore", orders.path, name)
+        run("restore", "orders", name)
         assert snapshot(orders) == before
         assert name in run("backups", orders.path)
 
@@ -266,6 +309,77 @@ class TestBackups:
         sink.append(app_id=f"{orders.query_id}:main", batch=25)
         with pytest.raises(SurgeryError, match="Delta would pass over batches 25 to 25"):
             run("restore", "orders", name)
+
+    @pytest.mark.parametrize("is_broken", [False, True])
+    def test_a_sink_that_cannot_be_asked_is_not_passed_over_because_the_checkpoint_is_broken(
+        self, orders, run, deployment, is_broken
+    ):
+        spec = deployment.pipelines / "orders.yaml"
+        jdbc = "{type: jdbc, connection: db, table: orders}"
+        spec.write_text(spec.read_text().replace("{type: delta, table: out/orders}", jdbc))
+        name = run("backup", "orders").partition(":")[0]
+        orders.log_files(25, "/landing/25.json").batch(25)
+        if is_broken:
+            orders.write("offsets/25", "")
+        with pytest.raises(SurgeryError, match="would pass over them without a word"):
+            run("restore", "orders", name)
+        run("restore", "orders", name, CHECKED)
+        assert read_progress(orders.path).committed_batch == 24
+
+    def test_one_of_a_table_that_was_restored_is_gone_on_from_as_another_query(
+        self, orders, run, sink, deployment
+    ):
+        name = run("backup", "orders").partition(":")[0]
+        orders.log_files(25, "/landing/25.json").batch(25)
+        sink.append(app_id=f"{orders.query_id}:main", batch=25)
+        sink.append().restore(4, to=2)
+        run("restore", "orders", name, "--new-query-id")
+        progress = read_progress(orders.path)
+        assert progress.committed_batch == 24
+        assert progress.query_id != orders.query_id
+        assert plan(deployment).decision is Decision.IDLE
+
+    def test_an_earlier_identity_is_not_taken_up_again_where_the_table_was_set_back(
+        self, orders, run, sink
+    ):
+        sink.append().restore(3, to=1)  # to batch 21
+        run("rewind", "orders", "--to-batch", 21, "--new-query-id")
+        orders.log_files(22, "/landing/22.json").batch(22)
+        (backup,) = [line for line in run("backups", "orders").splitlines() if "rewind" in line]
+        name = backup.split("│")[1].strip()
+        with pytest.raises(SurgeryError, match="was itself set back and has batches up to 21"):
+            run("restore", "orders", name)
+
+    def test_one_that_holds_batches_of_the_later_identity_is_told(self, orders, run, sink):
+        sink.append().restore(3, to=1)
+        run("rewind", "orders", "--to-batch", 21, "--new-query-id")
+        later = read_progress(orders.path).query_id
+        sink.append(app_id=f"{later}:main", batch=22)
+        orders.log_files(22, "/landing/22.json").batch(22)
+        name = Backups(orders.path).list_all()[-1].name
+        with pytest.raises(SurgeryError, match=f"holds batches of {later} up to 22"):
+            run("restore", "orders", name)
+
+    def test_each_checkpoint_of_a_folder_has_its_own(self, checkpoint_at, run, tmp_path):
+        one, other = (checkpoint_at(open_path(str(tmp_path / n))) for n in ("orders", "clicks"))
+        before = snapshot(one.batches(5)), snapshot(other.batches(5))
+        for checkpoint in (one, other):
+            run("rewind", checkpoint.path, "--to-batch", 2, CHECKED)
+        run("undo", one.path)
+        assert snapshot(one) == before[0]
+        assert read_progress(other.path).committed_batch == 2
+        run("undo", other.path)
+        assert snapshot(other) == before[1]
+
+    def test_a_change_that_was_cut_off_is_told_and_undone(self, orders, run, deployment):
+        before = snapshot(orders)
+        change = Rewind.to(orders.path, 21, renews=True).plan()
+        Backups(orders.path).make("rewind")
+        Change(change.folder, change.writes).apply()
+        assert "did not come to its end" in plan(deployment).reason
+        run("undo", "orders")
+        assert snapshot(orders) == before
+        assert plan(deployment).decision is Decision.IDLE
 
     def test_a_damaged_backup_is_refused(self, orders, run):
         name = run("backup", orders.path).partition(":")[0]

@@ -9,13 +9,16 @@ from uuid import uuid4
 
 import pytest
 
+from tidegate.core.checkpoint.progress import read_progress
 from tidegate.core.condition import RunReached, Verdict, judge
+from tidegate.core.deltalog import DeltaLog
 from tidegate.core.ledger import Announcement, Baseline, BatchRecord, Decision, Ledger, SinkRecord
 from tidegate.core.plan import plan_run
 from tidegate.core.shape import Shape
 from tidegate.core.spec.expectation import Expectation
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.storage import list_names, open_path
+from tidegate.core.surgery.backup import Backups
 from tidegate.core.target import BatchTarget, DeltaTarget, DrainTarget, FilesTarget
 
 NOW_MS = 1_794_800_000_000
@@ -95,10 +98,24 @@ def sink(written, table_at):
 
 
 @pytest.fixture
-def plan(settings):
-    """Plan a run, and see that the ledger has the very plan that is returned."""
+def plan(request, settings, checkpoint, written):
+    """Plan a run, and see that the ledger has the very plan that is returned.
+
+    The sink is given what the checkpoint says that it has, unless the test sees to that itself.
+    """
+    app_id = f"{checkpoint.query_id}:main"
+
+    def fill_sink():
+        progress = read_progress(checkpoint.path)
+        log = DeltaLog(open_path(str(written.path)))
+        newest = log.find_version()
+        held = None if newest is None else log.find_transaction(newest, app_id)
+        if held is not None and held < (progress.committed_batch or 0):
+            written.append(app_id=app_id, batch=progress.committed_batch)
 
     def plan(spec, run_id="run 1", **more):
+        if "sink" not in request.fixturenames:
+            fill_sink()
         planned = plan_run(spec, settings, run_id, **more)
         assert Ledger.beside(settings.state_of("orders")).read_run(run_id).plan == planned
         return planned
@@ -394,6 +411,44 @@ def test_a_table_is_read_to_its_newest_version(table, checkpoint, plan, has_chec
 def test_a_table_that_is_read_in_part_is_read_on(table, checkpoint, plan, version, more):
     checkpoint.batch(0, position(table.append(), version, **more))
     assert plan(DELTA).target == DeltaTarget(0)
+
+
+@pytest.mark.parametrize("left_out", [(), (1,), (1, 2)])
+def test_a_sink_that_lacks_committed_batches_blocks_unless_they_were_skipped(
+    landing, sink, plan, settings, left_out
+):
+    landing.read(0, "a").read(1, "b").read(2, "c").put("d")
+    hold(sink, landing.checkpoint, 0)
+    skips = Path(settings.state) / "orders" / "skips"
+    skips.mkdir()
+    for batch in left_out:
+        (skips / f"{batch}.json").write_text("{}")
+    planned = plan(FILES)
+    is_blocked = left_out != (1, 2)
+    assert planned.decision is (Decision.BLOCKED if is_blocked else Decision.RUN)
+    assert ("has the rows of batches up to 0" in planned.reason) == is_blocked
+    if is_blocked:
+        assert "rewind NAME --to-batch 0 --new-query-id" in planned.reason
+
+
+def test_a_sink_that_was_restored_blocks_although_its_list_of_batches_is_the_same(
+    landing, sink, plan
+):
+    landing.read(0, "a").read(1, "b").put("c")
+    for batch in range(2):
+        hold(sink, landing.checkpoint, batch)
+    sink.append().restore(2, to=0)
+    planned = plan(FILES)
+    assert planned.decision is Decision.BLOCKED
+    assert "The table was restored to an earlier version" in planned.reason
+
+
+def test_a_change_by_hand_that_was_cut_off_blocks(landing, plan):
+    landing.read(0, "a").put("b")
+    Backups(landing.checkpoint.path).make("rewind")
+    planned = plan(FILES)
+    assert planned.decision is Decision.BLOCKED
+    assert "did not come to its end" in planned.reason
 
 
 @pytest.mark.parametrize("is_held", [True, False])

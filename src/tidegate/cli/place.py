@@ -37,14 +37,9 @@ class Place:
     @classmethod
     def find(cls, name: str) -> Place:
         """Find what a name means, refusing one that holds no checkpoint."""
-        settings = Settings.from_environment()
-        if is_path(name):
-            place = cls(name, open_path(name), settings)
+        place = cls.locate(name)
+        if place.pipeline is None:
             require_checkpoint(place.checkpoint)
-        else:
-            specs = load_specs(settings.pipelines)
-            pipeline = find_spec(specs, settings.pipelines, name).require()
-            place = cls(name, settings.checkpoint_of(name), settings, pipeline)
         if not list_names(place.checkpoint):
             raise NotACheckpointError(
                 f"There is no checkpoint at {place.checkpoint}: no query has written one yet.",
@@ -52,6 +47,16 @@ class Place:
                 "checkpointLocation.",
             )
         return place
+
+    @classmethod
+    def locate(cls, name: str) -> Place:
+        """Find what a name means, whether or not there is anything."""
+        settings = Settings.from_environment()
+        if is_path(name):
+            return cls(name, open_path(name), settings)
+        specs = load_specs(settings.pipelines)
+        pipeline = find_spec(specs, settings.pipelines, name).require()
+        return cls(name, settings.checkpoint_of(name), settings, pipeline)
 
 
 def is_path(name: str) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Annotated
+from uuid import uuid4
 
 import typer
 from rich.console import Console
@@ -14,18 +16,18 @@ from rich.text import Text
 from upath import UPath
 
 from tidegate.cli.place import Place, PlaceArgument, locate
-from tidegate.core.checkpoint.progress import read_progress
+from tidegate.cli.sinkcheck import SinkCheck
 from tidegate.core.errors import SurgeryError
 from tidegate.core.lease import LeaseFolder, hold_lease
-from tidegate.core.surgery.backup import Backup, Backups
+from tidegate.core.ledger import Baseline
+from tidegate.core.surgery.backup import BACKUP, Backup, Backups
 from tidegate.core.surgery.change import Change
 from tidegate.core.surgery.copy import CheckpointCopy
 from tidegate.core.surgery.difference import compare_checkpoints
-from tidegate.core.surgery.rewind import Rewind, find_batch_at
-from tidegate.core.surgery.sinks import SinkGuard
+from tidegate.core.surgery.rewind import Rewind, find_batch_at, spell_renewal
 from tidegate.core.surgery.skip import Skip
 
-_BACKUP = "backup"
+_UNCHANGED = "Nothing was changed."
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show which files would change, and change none.")
 ]
@@ -64,7 +66,7 @@ def rewind(
     step = Rewind.to(found.checkpoint, batch, renews=new_query_id)
 
     def plan() -> Change:
-        _check_sinks(found, step, accept_duplicates, sinks_are_checked)
+        SinkCheck(found, accept_duplicates, sinks_are_checked).check_rewind(step)
         return step.plan()
 
     _operate(found.checkpoint, "rewind", plan, dry_run)
@@ -128,8 +130,8 @@ def diff(
 def backup(place: PlaceArgument) -> None:
     """Copy a checkpoint and its run ledger, to be restored by name."""
     found = Place.find(place)
-    with _hold(found.checkpoint, _BACKUP):
-        made = Backups(found.checkpoint).make(_BACKUP)
+    with _hold(found.checkpoint, BACKUP, dry_run=False):
+        made = Backups(found.checkpoint).make(BACKUP)
     print(f"{made.name}: {len(made.manifest.files):,} files in {made.folder}")
 
 
@@ -147,53 +149,74 @@ def restore(
     place: PlaceArgument,
     name: Annotated[str, typer.Argument(help="The backup, as 'backups' lists it.")],
     *,
+    new_query_id: Annotated[bool, typer.Option("--new-query-id", help="As for rewind.")] = False,
     accept_duplicates: Annotated[
         bool, typer.Option("--accept-duplicates", help="As for rewind.")
     ] = False,
     sinks_are_checked: Annotated[
-        bool, typer.Option("--sinks-are-checked", help="As for rewind.")
+        bool,
+        typer.Option(
+            "--sinks-are-checked", help="No sink that cannot be asked would lose or double rows."
+        ),
     ] = False,
     dry_run: DryRun = False,
 ) -> None:
     """Bring a checkpoint and its run ledger back to what they were."""
-    checkpoint = locate(place)
-    found = Backups(checkpoint).find(name)
-    left_at = found.manifest.committed_batch
+    found = Place.locate(place)
+    backup = Backups(found.checkpoint).find(name)
+    check = SinkCheck(found, accept_duplicates, sinks_are_checked)
 
-    def check() -> None:
-        now = read_progress(checkpoint).committed_batch
-        if now is not None and left_at is not None and now > left_at:
-            step = Rewind(checkpoint, left_at)
-            _check_sinks(Place.find(place), step, accept_duplicates, sinks_are_checked)
+    def plan() -> Change:
+        check.check_return(backup.manifest, renews=new_query_id)
+        change = Backups(found.checkpoint).plan_restore(backup)
+        if not new_query_id:
+            return change
+        renewed = Baseline(str(uuid4()), backup.manifest.committed_batch)
+        return replace(
+            change, writes=dict(change.writes) | spell_renewal(found.checkpoint, renewed)
+        )
 
-    _restore(checkpoint, found, check, dry_run=dry_run)
+    _operate(found.checkpoint, "restore", plan, dry_run)
+    if not dry_run:
+        _tell_restored(found.checkpoint, backup)
 
 
 def undo(place: PlaceArgument, *, dry_run: DryRun = False) -> None:
-    """Undo the last rewind, skip or restore, if no run has gone on from it."""
+    """Undo the last rewind, skip, restore, fork or move, if no run has gone on from it."""
     checkpoint = locate(place)
-    made = [each for each in Backups(checkpoint).list_all() if each.manifest.why != _BACKUP]
+    made = [each for each in Backups(checkpoint).list_all() if each.manifest.why != BACKUP]
     if not made:
         raise SurgeryError(f"Nothing was done to {checkpoint} that could be undone.")
     last = made[-1]
-    if not last.is_untouched(checkpoint):
+    if not last.is_untouched():
         raise SurgeryError(
             f"The last change, {last.name}, cannot be undone: a run has gone on since.",
             remedy=f"'tidegate checkpoint restore {place} {last.name}' goes back all the same, if the "
             "sinks allow it.",
         )
-    _restore(checkpoint, last, lambda: None, dry_run=dry_run)
-
-
-def _restore(checkpoint: UPath, found: Backup, check: Callable[[], None], *, dry_run: bool) -> None:
-    def plan() -> Change:
-        check()
-        return Backups(checkpoint).plan_restore(found)
-
-    _operate(checkpoint, "restore", plan, dry_run)
+    end = last.find_end()
+    if end is not None and end != checkpoint:
+        _take_back(checkpoint, end, last, dry_run=dry_run)
+        return
+    _operate(checkpoint, "restore", lambda: Backups(checkpoint).plan_restore(last), dry_run)
     if not dry_run:
-        manifest = found.manifest
-        print(f"{checkpoint} is as it was at {manifest.made_at}, batch {manifest.committed_batch}.")
+        _tell_restored(checkpoint, last)
+
+
+def _take_back(checkpoint: UPath, end: UPath, backup: Backup, *, dry_run: bool) -> None:
+    """Undo a fork or a move: the copy goes, and what was moved is where it was."""
+    is_move = backup.manifest.why == "move"
+    if is_move:
+        _operate(checkpoint, "restore", lambda: Backups(checkpoint).plan_restore(backup), dry_run)
+    print(f"delete {end}")
+    if not dry_run:
+        with _hold(end, "undo", dry_run=False):
+            CheckpointCopy(checkpoint, end, is_move).take_back()
+
+
+def _tell_restored(checkpoint: UPath, backup: Backup) -> None:
+    manifest = backup.manifest
+    print(f"{checkpoint} is as it was at {manifest.made_at}, batch {manifest.committed_batch}.")
 
 
 def _choose_batch(checkpoint: UPath, batch: int | None, position: str | None) -> int:
@@ -213,40 +236,33 @@ def _choose_batch(checkpoint: UPath, batch: int | None, position: str | None) ->
     return found
 
 
-def _check_sinks(found: Place, step: Rewind, accepts_duplicates: bool, are_checked: bool) -> None:
-    query_id = read_progress(found.checkpoint).query_id
-    if found.pipeline and query_id:
-        renews = step.new_query_id is not None
-        SinkGuard(
-            *(found.pipeline, found.settings, query_id, step.batch, renews, accepts_duplicates)
-        ).check()
-    elif not are_checked:
-        raise SurgeryError(
-            "A path does not tell what the query writes to, and a sink that knows its batches would "
-            "pass over them without a word.",
-            remedy="Name the pipeline instead; or, once you have checked, say --sinks-are-checked.",
-        )
-
-
 def _copy(place: str, target: str, *, is_move: bool, dry_run: bool) -> None:
     found = Place.find(place)
+    why = "move" if is_move else "fork"
     copy = CheckpointCopy(found.checkpoint, locate(target), is_move)
-    with _hold(found.checkpoint, "move" if is_move else "fork"):
+    with _hold(found.checkpoint, why, dry_run=dry_run):
         copy.check()
         for line in copy.describe():
             print(line)
-        if not dry_run:
-            copy.apply()
+        if dry_run:
+            print(_UNCHANGED)
+            return
+        made = Backups(found.checkpoint).make(why)
+        copy.apply()
+        made.note_end(copy.target)
+    print(
+        f"Undo it by 'tidegate checkpoint undo {found.checkpoint}', as long as no run has gone on."
+    )
 
 
 def _operate(checkpoint: UPath, why: str, plan: Callable[[], Change], dry_run: bool) -> None:
     """Plan a change while nobody else writes; show it; back all up; do it."""
-    with _hold(checkpoint, why):
+    with _hold(checkpoint, why, dry_run=dry_run):
         change = plan()
         for line in change.describe():
             print(line)
         if dry_run:
-            print("Nothing was changed.")
+            print(_UNCHANGED)
             return
         made = Backups(checkpoint).make(why)
         print(f"backup {made.folder}")
@@ -256,7 +272,12 @@ def _operate(checkpoint: UPath, why: str, plan: Callable[[], Change], dry_run: b
 
 
 @contextmanager
-def _hold(checkpoint: UPath, why: str) -> Iterator[None]:
+def _hold(checkpoint: UPath, why: str, *, dry_run: bool) -> Iterator[None]:
+    """Hold the lease meanwhile; to look at what would be done, it is enough that nobody does."""
     folder = LeaseFolder.beside(checkpoint)
+    if dry_run:
+        folder.refuse_held()
+        yield
+        return
     with hold_lease(folder, f"tidegate checkpoint {why}", seconds=30, waits=False):
         yield

@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import islice
 from typing import Any
 
 from upath import UPath
@@ -17,6 +18,8 @@ from tidegate.core.storage import list_names, read_bytes, read_json
 _COMMIT = re.compile(r"(\d{20})\.json")
 _INTERVAL = re.compile(r"(?:interval\s+)?(\d+)\s+(week|day|hour|minute|second)s?", re.IGNORECASE)
 _LOG_RETENTION = timedelta(days=30)
+_UNKNOWN = -1
+"""A version that a time stands for, by the clock of whoever named it."""
 _CHANGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 
 
@@ -116,13 +119,18 @@ class DeltaLog:
                 return commit.version
         return None
 
+    def find_effective_batch(self, app_id: str, looks: int | None = None) -> int | None:
+        """Find the newest batch of a writer whose rows the table still has.
+
+        None where there is none, or none among so many of the newest commits.
+        """
+        batches = (commit.transactions.get(app_id) for commit in self._list_effective())
+        return next((batch for batch in islice(batches, looks) if batch is not None), None)
+
     def holds_rows_after(self, app_id: str, batch_id: int) -> bool:
         """Whether the table still has what a writer's batches after one brought."""
-        for commit in self._list_effective():
-            written = commit.transactions.get(app_id)
-            if written is not None:
-                return written > batch_id
-        return False
+        newest = self.find_effective_batch(app_id)
+        return newest is not None and newest > batch_id
 
     def _list_effective(self) -> Iterator[TableCommit]:
         """List the commits that the table is made of, newest first: what was undone is left out."""
@@ -133,6 +141,8 @@ class DeltaLog:
             except FileNotFoundError:
                 return  # cleaned up
             yield commit
+            if commit.restored == _UNKNOWN:
+                return
             version = version - 1 if commit.restored is None else commit.restored
 
     def read_commit(self, version: int) -> TableCommit:
@@ -192,7 +202,7 @@ def _read_restored(info: dict[str, Any]) -> int | None:
     if info.get("operation") != "RESTORE":
         return None
     version = info.get("operationParameters", {}).get("version")
-    return int(version) if str(version).isdigit() else None
+    return int(version) if str(version).isdigit() else _UNKNOWN
 
 
 def _count_rows(info: dict[str, Any], *, has_files: bool) -> int | None:

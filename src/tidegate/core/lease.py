@@ -22,6 +22,7 @@ from typing import Self
 from pydantic import TypeAdapter, ValidationError
 from upath import UPath
 
+from tidegate.core.checkpoint.belongings import find_belongings
 from tidegate.core.errors import LeaseHeldError, LeaseLostError
 from tidegate.core.holder import Holder
 from tidegate.core.storage import create_text, list_names, read_bytes, write_text
@@ -52,6 +53,16 @@ class LeaseRecord:
         silent = datetime.now(UTC) - datetime.fromisoformat(self.renewed_at)
         return silent > timedelta(seconds=self.seconds) + _CLOCKS_DIFFER
 
+    def refuse(self) -> LeaseHeldError:
+        """Say that somebody else must wait."""
+        return LeaseHeldError(
+            f"The checkpoint is held by {self.holder} since {self.taken_at}, last renewed at "
+            f"{self.renewed_at}.",
+            cause="Two processes that write to one checkpoint would write rows twice.",
+            remedy="Wait until it has ended, or stop it. A run takes over a dead one's lease after "
+            f"{self.seconds:g} s; a tool, which does not wait, once that is certain.",
+        )
+
 
 _RECORD: TypeAdapter[LeaseRecord] = TypeAdapter(LeaseRecord)
 _NOBODY = Holder("somebody whose lease cannot be read", "?", 0)
@@ -66,8 +77,8 @@ class LeaseFolder:
 
     @classmethod
     def beside(cls, checkpoint: UPath) -> Self:
-        """Open the leases of the checkpoint in a pipeline's state folder."""
-        return cls(checkpoint.parent / "lease")
+        """Open the leases of a checkpoint."""
+        return cls(find_belongings(checkpoint) / "lease")
 
     def find_newest(self) -> LeaseRecord | None:
         """Find the newest lease, be it over or not."""
@@ -82,6 +93,12 @@ class LeaseFolder:
         """Find the lease that somebody holds; one that was not renewed in time may yet be."""
         newest = self.find_newest()
         return None if newest is None or newest.is_over() else newest
+
+    def refuse_held(self) -> None:
+        """Refuse to go on while somebody holds the lease."""
+        held = self.find_held()
+        if held:
+            raise held.refuse()
 
     def list_tokens(self) -> list[int]:
         """List the tokens that were given, the oldest of them cleared away."""
@@ -197,13 +214,7 @@ def take_lease(
                     )
                 return Lease(folder, record)
         elif not waits or first is None or _is_alive(first, newest):
-            raise LeaseHeldError(
-                f"The checkpoint is held by {newest.holder} since {newest.taken_at}, last renewed at "
-                f"{newest.renewed_at}.",
-                cause="Two processes that write to one checkpoint would write rows twice.",
-                remedy="Wait until it has ended, or stop it; a dead one's lease is taken over after "
-                f"{newest.seconds:g} s.",
-            )
+            raise newest.refuse()
         else:
             time.sleep(min(newest.seconds / _RENEWALS / 4, 1.0))
         newest = folder.find_newest()

@@ -9,7 +9,7 @@ from upath import UPath
 from tidegate.core.checkpoint.position import SourceKind
 from tidegate.core.checkpoint.progress import Progress, State
 from tidegate.core.deltalog import DeltaLog
-from tidegate.core.doctor.checkpoint import glance_at_checkpoint
+from tidegate.core.doctor.checkpoint import find_cut_off, glance_at_checkpoint
 from tidegate.core.doctor.fault import list_errors
 from tidegate.core.errors import BlockedError
 from tidegate.core.filesink import find_newest_batch
@@ -19,6 +19,7 @@ from tidegate.core.shape import digest_rules
 from tidegate.core.spec.pipeline import ONLY_SOURCE, Pipeline
 from tidegate.core.spec.sinks.delta import DeltaSink
 from tidegate.core.spec.source import Source, SparkSource
+from tidegate.core.storage import list_names
 
 
 def check_history(known: Baseline, progress: Progress) -> None:
@@ -92,8 +93,16 @@ def list_unwritten(pipeline: Pipeline, progress: Progress, ledger: Ledger) -> li
     return find_new_sinks(pipeline, progress, ledger)
 
 
-def check_table(sink: DeltaSink, settings: Settings, progress: Progress, *, is_new: bool) -> None:
-    """Refuse a table that is not the one which the query wrote to, or that is ahead of it."""
+def check_cut_off(checkpoint: UPath) -> None:
+    """Refuse a checkpoint that somebody's change left half-way."""
+    for fault in find_cut_off(checkpoint):
+        raise BlockedError(fault.message, code=fault.code, remedy=fault.remedy)
+
+
+def check_table(
+    sink: DeltaSink, settings: Settings, progress: Progress, skips: UPath, *, is_new: bool
+) -> None:
+    """Refuse a table that is not the one which the query wrote to, or that is ahead or behind."""
     if sink.route_by:
         return  # its tables come and go with the rows
     log = DeltaLog(settings.locate(sink.table))
@@ -112,6 +121,8 @@ def check_table(sink: DeltaSink, settings: Settings, progress: Progress, *, is_n
             cause="The table was deleted or replaced, or the spec names another one.",
             remedy="Restore the table. To write all anew, delete the pipeline's whole state folder.",
         )
+    if not is_new:
+        _refuse_behind(log, written, progress, skips)
     planned = -1 if progress.planned_batch is None else progress.planned_batch
     if written is not None and written > planned:
         raise BlockedError(
@@ -122,6 +133,35 @@ def check_table(sink: DeltaSink, settings: Settings, progress: Progress, *, is_n
             remedy="Restore it from a backup. To read all anew, delete the pipeline's whole state "
             "folder and its table.",
         )
+
+
+def check_restored(
+    sink: DeltaSink, settings: Settings, progress: Progress, skips: UPath, *, looks: int
+) -> None:
+    """Refuse a table that was restored to an earlier version; its list of batches does not show it."""
+    if sink.route_by or progress.query_id is None or progress.committed_batch is None:
+        return
+    log = DeltaLog(settings.locate(sink.table))
+    held = log.find_effective_batch(sink.name_writer(progress.query_id), looks)
+    if held is not None:
+        _refuse_behind(log, held, progress, skips)
+
+
+def _refuse_behind(log: DeltaLog, held: int | None, progress: Progress, skips: UPath) -> None:
+    missing = range(rank_batch(held) + 1, rank_batch(progress.committed_batch) + 1)
+    if not missing:
+        return
+    left_out = set(list_names(skips))
+    if all(f"{batch}.json" in left_out for batch in missing):
+        return
+    raise BlockedError(
+        f"The table {log.table} has the rows of batches up to {held} of this query, and the checkpoint "
+        f"is at batch {progress.committed_batch}: what lies between would never be read again.",
+        code="sink_behind",
+        cause="The table was restored to an earlier version, or replaced by an older copy.",
+        remedy="Bring the table back to where it was, or set the query back to the table: 'tidegate "
+        f"checkpoint rewind NAME --to-batch {held} --new-query-id'.",
+    )
 
 
 def check_pending_rules(

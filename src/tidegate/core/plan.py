@@ -21,9 +21,11 @@ from tidegate.core.errors import (
 from tidegate.core.ledger import Announcement, Baseline, Decision, Ledger, Plan, rank_batch
 from tidegate.core.obstacles import (
     check_checkpoint,
+    check_cut_off,
     check_folder,
     check_history,
     check_pending_rules,
+    check_restored,
     check_sources,
     check_table,
     find_new_sinks,
@@ -35,6 +37,9 @@ from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.target import BatchTarget, find_shortfall
 from tidegate.core.work.finding import Finding, combine_findings, pick_source_ids
 from tidegate.core.work.source import SourceLook
+
+_NEWEST_COMMITS = 5
+"""Of a table that others write to as well, so many are looked at for one that set it back."""
 
 
 def plan_run(
@@ -85,10 +90,12 @@ class _Planner:
             if latest:
                 recover_batches(self.pipeline, self.settings, latest.plan, progress)
                 known = known.extend(baseline)
+            check_cut_off(self._checkpoint)
             check_history(known, progress)
             finding = self._find_work(progress, known_ids, ledger)
             if finding.target:
                 check_checkpoint(self._checkpoint)
+                self._check_restored(progress, ledger)
         except (BlockedError, CheckpointError, SourceError, ConnectionSpecError) as error:
             # What stands there now may be the very thing that is wrong: keep what was known.
             return replace(
@@ -117,6 +124,16 @@ class _Planner:
         sinks = (sink for sink in self.pipeline.delta_sinks if not sink.route_by)
         return {sink.name: str(self.settings.locate(sink.table)) for sink in sinks}
 
+    def _check_restored(self, progress: Progress, ledger: Ledger) -> None:
+        unwritten = list_unwritten(self.pipeline, progress, ledger)
+        for sink in self.pipeline.delta_sinks:
+            if sink.name not in unwritten:
+                check_restored(sink, self.settings, progress, self._skips, looks=_NEWEST_COMMITS)
+
+    @property
+    def _skips(self) -> UPath:
+        return self.settings.state_of(self.pipeline.name) / "skips"
+
     @property
     def _checkpoint(self) -> UPath:
         return self.settings.checkpoint_of(self.pipeline.name)
@@ -128,7 +145,8 @@ class _Planner:
         new = find_new_sinks(self.pipeline, progress, ledger)
         unwritten = list_unwritten(self.pipeline, progress, ledger)
         for sink in self.pipeline.delta_sinks:
-            check_table(sink, self.settings, progress, is_new=sink.name in unwritten)
+            is_new = sink.name in unwritten
+            check_table(sink, self.settings, progress, self._skips, is_new=is_new)
         for folder in self.pipeline.files_sinks:
             check_folder(self.settings.locate(folder.path), progress)
         check_pending_rules(self.pipeline, self.settings, progress, ledger)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from upath import UPath
 
+from tidegate.core.checkpoint.belongings import CHECKPOINT
 from tidegate.core.errors import SettingsError
 from tidegate.core.storage import open_path, spell_for_spark
 
@@ -74,7 +75,7 @@ class Settings:
 
     def checkpoint_of(self, pipeline: str) -> UPath:
         """Find a pipeline's checkpoint."""
-        return self.state_of(pipeline) / "checkpoint"
+        return self.state_of(pipeline) / CHECKPOINT
 
     def sink_state_of(self, pipeline: str, sink: str) -> UPath:
         """Find where a sink keeps what it must know of the batch at hand."""
@@ -82,7 +83,7 @@ class Settings:
 
     def checkpoint_url_of(self, pipeline: str) -> str:
         """Find a pipeline's checkpoint, as Spark spells it."""
-        return spell_for_spark(f"{self.state.rstrip('/')}/{pipeline}/checkpoint")
+        return spell_for_spark(f"{self.state.rstrip('/')}/{pipeline}/{CHECKPOINT}")
 
 
 def _read_seconds(environment: Mapping[str, str], name: str, default: float) -> float:

@@ -101,15 +101,20 @@ def write_json(path: UPath, value: Any) -> None:
 
 def write_text(path: UPath, text: str) -> None:
     """Write text so that a reader sees the old file or the new one, never a part."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: UPath, content: bytes) -> None:
+    """Write a file so that a reader sees the old one or the new one, never a part."""
     if not is_local(path):
-        path.write_text(text)  # object stores publish an object whole
+        path.write_bytes(content)  # object stores publish an object whole
         return
     target = Path(str(path))
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
     try:
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with partial.open("wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         partial.replace(target)

@@ -134,6 +134,8 @@ def test_a_checkpoint_on_s3_is_examined_set_back_and_restored(lake, checkpoint_a
     assert examine_checkpoint(checkpoint.path) == []
     backup = Backups(checkpoint.path).make("rewind")
     Rewind.to(checkpoint.path, 2, renews=True).plan().apply()
+    assert [fault.code for fault in examine_checkpoint(checkpoint.path)] == ["change_cut_off"]
+    backup.note_end(checkpoint.path)
     progress = read_progress(checkpoint.path)
     assert (progress.committed_batch, progress.query_id) != (4, checkpoint.query_id)
     assert progress.committed_batch == 2

@@ -50,6 +50,14 @@ def test_a_pending_batch_is_worth_knowing(checkpoint):
             lambda c: c.delete("offsets/1"),
             *("start_missing", ERROR, "offsets/1", "batch 1 doesn't exist"),
         ),
+        (
+            lambda c: c.write("offsets/2", 'v1\n{"batchWatermarkMs":0}\n-'),
+            *("position_lost", ERROR, "offsets/2", "the file was changed"),
+        ),
+        (
+            lambda c: c.write("offsets/2", 'v1\n{"batchWatermarkMs":0}\n{"foo":1}'),
+            *("position_lost", ERROR, "offsets/2", "the file was changed"),
+        ),
         (lambda c: c.delete("offsets/0"), "offsets_gap", INFO, "offsets/0", "does not read"),
         (lambda c: c.delete("commits/0"), "commits_gap", INFO, "commits/0", "does not read"),
         (lambda c: c.delete("commits/2"), "pending", INFO, "offsets/2", "the same offsets"),
@@ -255,3 +263,22 @@ def pack(metadata):
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("metadata", "v1\n" + json.dumps(metadata))
     return buffer.getvalue()
+
+
+def test_a_folder_where_a_file_should_be_is_told(local_checkpoint):
+    local_checkpoint.batches(3).delete("offsets/2").put("offsets/2/x", b"")
+    codes = [fault.code for fault in examine_checkpoint(local_checkpoint.path)]
+    assert "offset_corrupt" in codes
+
+
+def test_a_file_where_a_folder_should_be_is_told(local_checkpoint):
+    local_checkpoint.batches(3).delete("commits").put("commits", b"")
+    (fault,) = examine_checkpoint(local_checkpoint.path)
+    assert (fault.code, fault.severity) == ("log_corrupt", ERROR)
+    assert "it is a file, and should be a folder" in fault.message
+
+
+def test_state_that_nothing_describes_is_looked_at_all_the_same(checkpoint):
+    checkpoint.batches(3).put("state/0/0/3.delta", b"x").put("state/0/1/2.delta", b"x")
+    found = {fault.code: fault.severity for fault in examine_checkpoint(checkpoint.path)}
+    assert found == {"state_metadata_missing": WARNING, "state_missing": ERROR}

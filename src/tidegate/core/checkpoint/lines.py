@@ -22,6 +22,8 @@ def read_text(file: UPath) -> str:
     """Read a log file as text."""
     try:
         return read_bytes(file).decode("utf-8")
+    except IsADirectoryError:
+        raise corrupt(str(file), "it is a folder") from None
     except UnicodeDecodeError as error:
         raise corrupt(str(file), "it is not UTF-8 text") from error
 

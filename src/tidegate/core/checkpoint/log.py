@@ -145,8 +145,14 @@ def _read_logs_once(checkpoint: UPath) -> CheckpointLogs:
 
 def list_batches(folder: UPath) -> set[int]:
     """List the batches that a log has an entry of."""
+    try:
+        names = list_names(folder)
+    except NotADirectoryError:
+        if not folder.exists():
+            raise  # what it would be in is a file
+        raise corrupt(str(folder), "it is a file, and should be a folder") from None
     # Temporary files and checksums share the folder; a batch's own file is all digits.
-    return {int(name) for name in list_names(folder) if name.isascii() and name.isdigit()}
+    return {int(name) for name in names if name.isascii() and name.isdigit()}
 
 
 def read_query_id(checkpoint: UPath) -> str:

@@ -13,7 +13,7 @@ The state after batch N has version N + 1.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from upath import UPath
@@ -38,6 +38,8 @@ class Operator:
     name: str
     partitions: Mapping[str, int]
     """How many partitions each of its stores has."""
+    is_described: bool = True
+    """Whether the checkpoint says so; else its files do, as far as they are there."""
 
 
 @dataclass
@@ -67,7 +69,25 @@ def read_operators(checkpoint: UPath, files: Mapping[str, int]) -> list[Operator
     # Of what changes with a batch, the newest holds.
     found.sort(key=lambda match: (int(match["operator"]), int(match["batch"] or 0)))
     newest = {int(match["operator"]): match[0] for match in found}
-    return [_read_operator(checkpoint, number, path) for number, path in newest.items()]
+    described = {n: _read_operator(checkpoint, n, path) for n, path in newest.items()}
+    return [*described.values(), *_guess_operators(files, described)]
+
+
+def _guess_operators(
+    files: Mapping[str, int], described: Mapping[int, Operator]
+) -> Iterator[Operator]:
+    partitions: dict[int, dict[str, int]] = {}
+    for number, store, partition in sort_stores(files):
+        if number not in described:
+            known = partitions.setdefault(number, {})
+            known[store] = max(known.get(store, 0), partition + 1)
+    for number, stores in sorted(partitions.items()):
+        yield Operator(number, "unknown", stores, is_described=False)
+
+
+def is_stateful(checkpoint: UPath) -> bool:
+    """Whether the query remembers rows."""
+    return bool(read_operators(checkpoint, list_state(checkpoint)))
 
 
 def list_state(checkpoint: UPath) -> dict[str, int]:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from tidegate.core.checkpoint.log import read_batch_offsets
 from tidegate.core.checkpoint.progress import Progress, State, read_progress
-from tidegate.core.checkpoint.statelog import list_state, read_operators
+from tidegate.core.checkpoint.statelog import is_stateful
 from tidegate.core.compatibility.sinks import SinkComparison, find_renamed_pipeline
 from tidegate.core.compatibility.sources import SourceComparison
 from tidegate.core.compatibility.verdict import Compatibility, Difference, Verdict
@@ -55,7 +55,7 @@ class Comparison:
         if self.is_new or not self.progress.is_readable:
             return False
         is_same = self.before is not None and self.before.digest == self.now.digest
-        return not is_same and bool(self.pipeline.transform or self._count_operators())
+        return not is_same and bool(self.pipeline.transform or self._remembers)
 
     def conclude(self, of_plan: tuple[Difference, ...] = ()) -> Compatibility:
         """Put together what was found, and what Spark's plan told."""
@@ -96,8 +96,7 @@ class Comparison:
                 "committed: the new one would write it.",
                 "Let a run finish it before you deploy, if that matters.",
             )
-        operators = self._count_operators()
-        if not operators:
+        if not self._remembers:
             return
         if self.before and self.before.output_mode != self.now.output_mode:
             yield Difference(
@@ -128,12 +127,12 @@ class Comparison:
     def _is_pending(self) -> bool:
         return self.progress.state is State.PENDING
 
-    def _count_operators(self) -> int:
-        checkpoint = self.settings.checkpoint_of(self.pipeline.name)
+    @cached_property
+    def _remembers(self) -> bool:
         try:
-            return len(read_operators(checkpoint, list_state(checkpoint)))
+            return is_stateful(self.settings.checkpoint_of(self.pipeline.name))
         except CheckpointError:
-            return 1  # there is state; Spark says what is wrong with it
+            return True  # there is state; Spark says what is wrong with it
 
 
 def find_orphans(settings: Settings, named: set[str]) -> dict[str, Shape]:

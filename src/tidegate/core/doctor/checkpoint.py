@@ -12,19 +12,40 @@ from tidegate.core.doctor.fault import Fault, Severity
 from tidegate.core.doctor.litter import find_litter
 from tidegate.core.doctor.logs import LogsExam
 from tidegate.core.doctor.state import StateExam
-from tidegate.core.errors import CheckpointError
+from tidegate.core.errors import CheckpointError, CorruptLogError
 from tidegate.core.storage import is_local
+from tidegate.core.surgery.backup import Backups
 
 
 def examine_checkpoint(checkpoint: UPath) -> list[Fault]:
     """Find all that is wrong with a checkpoint, or worth knowing, looking at every file."""
     logs = LogsExam(checkpoint)
+    try:
+        _ = logs.offsets
+    except CorruptLogError as error:
+        place = str(checkpoint)
+        return [Fault("log_corrupt", Severity.ERROR, place, str(error.fact), error.remedy)]
     return [
+        *find_cut_off(checkpoint),
         *logs.find_faults(),
         *_check_litter(checkpoint, logs),
         *_check_file_logs(checkpoint, logs),
         *StateExam(checkpoint, logs.next_batch).find_faults(),
     ]
+
+
+def find_cut_off(checkpoint: UPath) -> Iterator[Fault]:
+    """Find a change by hand that did not come to its end."""
+    cut_off = Backups(checkpoint).find_cut_off()
+    if cut_off:
+        yield Fault(
+            "change_cut_off",
+            Severity.ERROR,
+            str(cut_off.folder),
+            f"The {cut_off.manifest.why} of {cut_off.manifest.made_at} did not come to its end, so that "
+            "the checkpoint is neither what it was nor what it was to be.",
+            "Do not start the query. Undo the change by 'tidegate checkpoint undo', and do it again.",
+        )
 
 
 def glance_at_checkpoint(checkpoint: UPath) -> list[Fault]:

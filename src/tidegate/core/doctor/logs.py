@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from upath import UPath
 
@@ -15,7 +16,7 @@ from tidegate.core.checkpoint.log import (
     read_offsets,
     read_query_id,
 )
-from tidegate.core.checkpoint.position import is_behind
+from tidegate.core.checkpoint.position import classify_position, is_behind
 from tidegate.core.doctor.fault import Fault, Severity
 from tidegate.core.errors import CheckpointError, CorruptLogError, UnsupportedLogError
 
@@ -239,6 +240,21 @@ class LogsExam:
                 f"[{had}] sources requested by the query'.",
                 _RESTORE,
             )
+        other = [
+            source
+            for source, position in entry.sources.items()
+            if _is_of_other_kind(position, before.sources.get(source))
+        ]
+        if other:
+            yield Fault(
+                "position_lost",
+                rank,
+                file,
+                f"{file} has no position in source {', '.join(other)}, or one of another kind than "
+                f"offsets/{before.batch_id}: the file was changed. Spark would fail, or read the source "
+                "from its start again.",
+                _RESTORE,
+            )
         behind = [
             source
             for source, position in entry.sources.items()
@@ -269,6 +285,12 @@ class LogsExam:
                     "them again.",
                     "Nothing needs to be done, but the query cannot be set back to them.",
                 )
+
+
+def _is_of_other_kind(position: Any, before: Any) -> bool:
+    if before is None:
+        return False
+    return position is None or classify_position(position) is not classify_position(before)
 
 
 def _rank(is_needed: bool) -> Severity:

@@ -6,7 +6,10 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from functools import partial
 
+from upath import UPath
+
 from tidegate.core.checkpoint.progress import Progress, read_progress
+from tidegate.core.checkpoint.statelog import list_state
 from tidegate.core.connection import ReadConnection, read_connection
 from tidegate.core.deltalog import DeltaLog
 from tidegate.core.doctor.checkpoint import examine_checkpoint
@@ -17,6 +20,7 @@ from tidegate.core.ledger import Ledger, Run
 from tidegate.core.obstacles import (
     check_folder,
     check_history,
+    check_restored,
     check_sources,
     check_table,
     list_unwritten,
@@ -29,6 +33,7 @@ from tidegate.core.work.finding import pick_source_ids
 from tidegate.core.work.source import SourceLook
 
 _LEAST_HEADROOM_SECONDS = 3600
+_NEWEST_COMMITS = 1000
 _LEAST_LOG_HEADROOM = timedelta(days=2)
 
 
@@ -67,6 +72,7 @@ class _Exam:
         if latest:
             check = partial(check_history, latest.left_at, self._progress)
             yield from self._try(self._checkpoint, check)
+        yield from self._check_state()
         yield from self._check_sinks()
         compare = partial(check_sources, self._pipeline, self._progress)
         changed = list(self._try(self._checkpoint, compare))
@@ -82,12 +88,36 @@ class _Exam:
         except TidegateError as error:
             yield Fault.of(file, error, "not_readable")
 
+    @property
+    def _skips(self) -> UPath:
+        return self._settings.state_of(self._pipeline.name) / "skips"
+
+    def _check_state(self) -> Iterator[Fault]:
+        """Find state that is gone as a whole: then nothing in the checkpoint tells of it."""
+        batch = self._progress.committed_batch
+        recorded = None if batch is None else self._ledger.read_batch(batch)
+        remembered = recorded.metrics.state_rows if recorded and recorded.metrics else 0
+        checkpoint = self._settings.checkpoint_of(self._pipeline.name)
+        if remembered and not list_state(checkpoint):
+            yield Fault(
+                "state_missing",
+                Severity.ERROR,
+                str(checkpoint / "state"),
+                f"The query remembered {remembered:,} rows as of batch {batch}, and its state is gone. "
+                "Spark would fail with STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY.",
+                "Restore the checkpoint's state from a backup.",
+            )
+
     def _check_sinks(self) -> Iterator[Fault]:
         new = list_unwritten(self._pipeline, self._progress, self._ledger)
         for sink in self._pipeline.delta_sinks:
-            check = partial(check_table, sink, self._settings, self._progress)
-            place = str(self._settings.locate(sink.table))
-            yield from self._try(place, partial(check, is_new=sink.name in new))
+            place, is_new = str(self._settings.locate(sink.table)), sink.name in new
+            parts = (sink, self._settings, self._progress, self._skips)
+            found = list(self._try(place, partial(check_table, *parts, is_new=is_new)))
+            yield from found
+            if not found and not is_new:
+                check = partial(check_restored, *parts, looks=_NEWEST_COMMITS)
+                yield from self._try(place, check)
         for files in self._pipeline.files_sinks:
             folder = self._settings.locate(files.path)
             check_it = partial(check_folder, folder, self._progress)

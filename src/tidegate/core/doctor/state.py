@@ -53,6 +53,8 @@ class StateExam:
             return
         stores = sort_stores(files)
         for operator in operators:
+            if not operator.is_described:
+                yield self._miss_description(operator)
             yield from self._check_operator(operator, stores, files)
 
     def _check_operator(
@@ -80,6 +82,17 @@ class StateExam:
                 file = str(self.checkpoint / "state" / path)
                 message = f"{file} is broken: {broken}. {_SPARK}"
                 yield Fault("state_corrupt", Severity.ERROR, file, message, _REMEDY)
+
+    def _miss_description(self, operator: Operator) -> Fault:
+        file = str(self.checkpoint / "state" / str(operator.number) / "_metadata")
+        return Fault(
+            "state_metadata_missing",
+            Severity.WARNING,
+            file,
+            f"{file} is missing, which describes a stateful operator whose state is there. Spark before "
+            "3.5 wrote none; a later one would not notice that the operator was changed.",
+            "Restore it from a backup, unless the checkpoint is that old.",
+        )
 
     def _miss(self, path: str, what: str) -> Fault:
         file = str(self.checkpoint / "state" / path)

@@ -14,12 +14,23 @@ from hashlib import sha256
 from pydantic import TypeAdapter, ValidationError
 from upath import UPath
 
+from tidegate.core.checkpoint.belongings import find_belongings, name_belongings
 from tidegate.core.checkpoint.progress import read_progress
 from tidegate.core.errors import SurgeryError
-from tidegate.core.storage import find_files, list_names, read_bytes, read_json, write_json
+from tidegate.core.storage import (
+    find_files,
+    list_names,
+    open_path,
+    read_bytes,
+    read_json,
+    write_json,
+)
 from tidegate.core.surgery.change import Change
 
-_LEDGER = ("runs",)
+BACKUP = "backup"
+"""Why a backup is made that no change is made for."""
+_LEDGER = "runs"
+_LEFT = "left.json"
 
 
 @dataclass(frozen=True)
@@ -53,12 +64,21 @@ class Backup:
 
     def note_end(self, checkpoint: UPath) -> None:
         """Note where a change left the query, by which it is known later whether a run went on."""
-        write_json(self.folder / "left.json", _spell_end(checkpoint))
+        write_json(self.folder / _LEFT, _spell_end(checkpoint))
 
-    def is_untouched(self, checkpoint: UPath) -> bool:
-        """Whether the query is still where the change left it."""
-        left = read_json(self.folder / "left.json")
-        return left is not None and left == _spell_end(checkpoint)
+    def find_end(self) -> UPath | None:
+        """Find the checkpoint that the change left behind; None where it was cut off."""
+        left = read_json(self.folder / _LEFT)
+        return open_path(left["checkpoint"]) if left else None
+
+    def is_untouched(self) -> bool:
+        """Whether the query is still where the change left it, or half-way there."""
+        end = self.find_end()
+        return end is None or read_json(self.folder / _LEFT) == _spell_end(end)
+
+    def was_cut_off(self) -> bool:
+        """Whether the change that it was made for did not come to its end."""
+        return self.manifest.why != BACKUP and not (self.folder / _LEFT).exists()
 
     def read(self) -> dict[str, bytes]:
         """Read all files, refusing any that is not what was copied."""
@@ -77,6 +97,7 @@ class Backup:
 def _spell_end(checkpoint: UPath) -> dict[str, str | int | None]:
     progress = read_progress(checkpoint)
     return {
+        "checkpoint": str(checkpoint),
         "query_id": progress.query_id,
         "committed_batch": progress.committed_batch,
         "planned_batch": progress.planned_batch,
@@ -92,7 +113,7 @@ class Backups:
     @property
     def folder(self) -> UPath:
         """Where they are kept."""
-        return self.checkpoint.parent / "backups"
+        return find_belongings(self.checkpoint) / "backups"
 
     def make(self, why: str) -> Backup:
         """Copy the checkpoint and its ledger; the manifest last, so that half a copy is none."""
@@ -123,10 +144,10 @@ class Backups:
 
     def list_files(self) -> list[str]:
         """List the files that a backup holds: the checkpoint, and the run ledger beside it."""
-        parent = self.checkpoint.parent
+        parent, beside = self.checkpoint.parent, name_belongings(self.checkpoint)
         return [
             f"{folder}/{name}"
-            for folder in (self.checkpoint.name, *_LEDGER)
+            for folder in (self.checkpoint.name, f"{beside}{_LEDGER}")
             for name in sorted(find_files(parent / folder))
         ]
 
@@ -134,6 +155,12 @@ class Backups:
         """List all backups that are whole, the oldest first."""
         found = (self._open(name) for name in sorted(list_names(self.folder)))
         return [backup for backup in found if backup]
+
+    def find_cut_off(self) -> Backup | None:
+        """Find the newest change, if it did not come to its end."""
+        names = [name for name in list_names(self.folder) if not name.endswith(f"-{BACKUP}")]
+        newest = self._open(max(names)) if names else None
+        return newest if newest and newest.was_cut_off() else None
 
     def find(self, name: str) -> Backup:
         """Find a backup by its name."""

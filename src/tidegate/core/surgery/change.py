@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from upath import UPath
 
-from tidegate.core.storage import is_local
+from tidegate.core.storage import is_local, write_bytes
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,9 @@ class Change:
 
     def apply(self) -> None:
         """Do it; what is written first is of use only once the rest is deleted, and does no harm."""
-        for name, content in self.writes.items():
+        for name, content in sorted(self.writes.items(), key=lambda write: _rank(write[0])):
             self._remove_checksum(name)
-            file = self.folder / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(content)
+            write_bytes(self.folder / name, content)
         # The newest first: whoever looks meanwhile sees a query that has got less far, never a gap.
         for name in sorted(self.deletes, key=_rank, reverse=True):
             self._remove_checksum(name)
@@ -45,9 +43,11 @@ class Change:
 
 
 def _rank(name: str) -> tuple[bool, int, str]:
-    # A commit goes before its offsets: the other way round would look like a commit too many.
-    number = name.rpartition("/")[2].partition(".")[0]
-    return name.startswith("commits/"), int(number) if number.isdigit() else -1, name
+    # A commit comes after its offsets and goes before them: else it would look like one too many.
+    folder, _, file = name.rpartition("/")
+    number = file.partition(".")[0]
+    is_commit = folder.rpartition("/")[2] == "commits"
+    return is_commit, int(number) if number.isdigit() else -1, name
 
 
 def list_digits(names: Iterable[str], folder: str, above: int) -> tuple[str, ...]:

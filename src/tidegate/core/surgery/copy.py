@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from upath import UPath
 
+from tidegate.core.checkpoint.belongings import find_belongings
 from tidegate.core.checkpoint.progress import read_progress
 from tidegate.core.errors import SurgeryError
 from tidegate.core.ledger import RENEWAL, Baseline
@@ -64,6 +65,13 @@ class CheckpointCopy:
         for origin, _ in pairs:
             origin.unlink(missing_ok=True)
 
+    def take_back(self) -> None:
+        """Delete the copy again."""
+        for _, copy in self._list_pairs(of_target=True):
+            copy.unlink(missing_ok=True)
+        if not self.is_move:
+            (find_belongings(self.target) / "runs" / RENEWAL).unlink(missing_ok=True)
+
     def _read(self, origin: UPath) -> bytes:
         """Read a file as it is to be at the new place."""
         data = read_bytes(origin)
@@ -75,14 +83,15 @@ class CheckpointCopy:
     def _renew(self, query_id: str) -> None:
         (self.target / "metadata").write_bytes(json.dumps({"id": query_id}).encode())
         renewed = Baseline(query_id, read_progress(self.target).committed_batch)
-        write_json(self.target.parent / "runs" / RENEWAL, asdict(renewed))
+        write_json(find_belongings(self.target) / "runs" / RENEWAL, asdict(renewed))
 
-    def _list_pairs(self) -> Iterator[tuple[UPath, UPath]]:
+    def _list_pairs(self, *, of_target: bool = False) -> Iterator[tuple[UPath, UPath]]:
         folders = [(self.source, self.target)]
-        if self.is_move and self.target.name == self.source.name:
-            folders += [(self.source.parent / name, self.target.parent / name) for name in _BESIDE]
+        if self.is_move:
+            old, new = find_belongings(self.source), find_belongings(self.target)
+            folders += [(old / name, new / name) for name in _BESIDE]
         for source, target in folders:
-            for name in sorted(find_files(source)):
+            for name in sorted(find_files(target if of_target else source)):
                 yield source / name, target / name
 
 

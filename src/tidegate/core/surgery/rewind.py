@@ -10,10 +10,11 @@ from uuid import uuid4
 
 from upath import UPath
 
+from tidegate.core.checkpoint.belongings import find_belongings, name_belongings
 from tidegate.core.checkpoint.log import OffsetEntry, list_batches, read_offsets
 from tidegate.core.checkpoint.position import SourceKind, classify_position, is_behind
 from tidegate.core.checkpoint.progress import Progress, read_progress
-from tidegate.core.checkpoint.statelog import list_state, read_operators, sort_stores
+from tidegate.core.checkpoint.statelog import list_state, sort_stores
 from tidegate.core.doctor.state import StateExam
 from tidegate.core.errors import SurgeryError
 from tidegate.core.ledger import RENEWAL, Baseline, Decision, Plan
@@ -52,8 +53,6 @@ class Rewind:
                 more, gone = plan_file_log(self.checkpoint, source, position["logOffset"])
                 writes |= more
                 deletes += gone
-        if self.new_query_id:
-            writes["metadata"] = json.dumps({"id": self.new_query_id}).encode()
         return self._include_ledger(progress, writes, deletes)
 
     def _check(self, progress: Progress) -> OffsetEntry:
@@ -102,23 +101,25 @@ class Rewind:
         parent, name = self.checkpoint.parent, self.checkpoint.name
         below = {f"{name}/{file}": content for file, content in writes.items()}
         gone = [f"{name}/{file}" for file in deletes]
-        recorded = find_files(parent / "runs")
+        beside = name_belongings(self.checkpoint)
+        recorded = find_files(find_belongings(self.checkpoint) / "runs")
         if recorded:
             batches = (file for file in recorded if file.startswith("batches/"))
-            gone += [f"runs/{file}" for file in batches if _read_batch(file) > self.batch]
+            gone += [f"{beside}runs/{file}" for file in batches if _read_batch(file) > self.batch]
             baseline = Baseline(self.new_query_id or progress.query_id, self.batch)
-            below["runs/latest.json"] = _spell_plan(f"set back to batch {self.batch}", baseline)
+            below[f"{beside}runs/latest.json"] = _spell_plan(baseline)
         if self.new_query_id:
-            renewed = Baseline(self.new_query_id, self.batch)
-            below[f"runs/{RENEWAL}"] = json.dumps(asdict(renewed)).encode()
+            below |= spell_renewal(self.checkpoint, Baseline(self.new_query_id, self.batch))
         return Change(parent, below, tuple(gone))
 
 
-def find_batch_at(checkpoint: UPath, position: dict[str, Any]) -> int:
-    """Find the newest batch that ends at a position or before it, in every source."""
-    for batch in sorted(list_batches(checkpoint / "offsets"), reverse=True):
+def find_batch_at(checkpoint: UPath, position: Any) -> int:
+    """Find the newest committed batch that ends at a position or before it, in every source."""
+    committed = list_batches(checkpoint / "commits") & list_batches(checkpoint / "offsets")
+    for batch in sorted(committed, reverse=True):
         entry = read_offsets(checkpoint / "offsets" / str(batch))
-        wanted = position if set(position) <= set(entry.sources) else {"0": position}
+        is_by_source = isinstance(position, dict) and set(position) <= set(entry.sources)
+        wanted = position if is_by_source else {"0": position}
         if all(
             source in entry.sources
             and classify_position(entry.sources[source]) is classify_position(end)
@@ -134,9 +135,14 @@ def find_batch_at(checkpoint: UPath, position: dict[str, Any]) -> int:
     )
 
 
-def is_stateful(checkpoint: UPath) -> bool:
-    """Whether the query remembers rows."""
-    return bool(read_operators(checkpoint, list_state(checkpoint)))
+def spell_renewal(checkpoint: UPath, renewed: Baseline) -> dict[str, bytes]:
+    """Spell what gives a query a new identity at a batch, below its checkpoint's parent."""
+    beside = name_belongings(checkpoint)
+    return {
+        f"{checkpoint.name}/metadata": json.dumps({"id": renewed.query_id}).encode(),
+        f"{beside}runs/{RENEWAL}": json.dumps(asdict(renewed)).encode(),
+        f"{beside}runs/latest.json": _spell_plan(renewed),
+    }
 
 
 def _read_batch(file: str) -> int:
@@ -144,7 +150,8 @@ def _read_batch(file: str) -> int:
     return int(digits) if digits.isdigit() else -1
 
 
-def _spell_plan(reason: str, baseline: Baseline) -> bytes:
+def _spell_plan(baseline: Baseline) -> bytes:
+    reason = f"set back to batch {baseline.committed_batch}"
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     plan = Plan("tidegate checkpoint", Decision.IDLE, reason, now, baseline=baseline)
     return json.dumps(asdict(plan), indent=2, sort_keys=True, default=str).encode()

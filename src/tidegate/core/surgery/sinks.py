@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tidegate.core.deltalog import DeltaLog
 from tidegate.core.errors import SurgeryError
 from tidegate.core.filesink import find_newest_batch
+from tidegate.core.ledger import Baseline, rank_batch
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.spec.sinks.delta import DeltaMode, DeltaSink
@@ -29,6 +30,8 @@ class SinkGuard:
     renews: bool
     """Whether the query gets a new identity, by which sinks do not know it."""
     accepts_duplicates: bool
+    are_checked: bool = False
+    """Whether somebody has seen to the sinks that cannot be asked."""
 
     def check(self) -> None:
         """Refuse what would be silently wrong, and say how to do it right."""
@@ -90,6 +93,8 @@ class SinkGuard:
             )
 
     def _judge_others(self, sink: Sink, *, is_idempotent: bool, skips: bool) -> Iterator[str]:
+        if self.are_checked:
+            return
         if skips and not self.renews:
             yield (
                 f"The sink {sink.name} knows the batches of this query that it has, and would pass "
@@ -99,4 +104,50 @@ class SinkGuard:
             yield (
                 f"The sink {sink.name} ({sink.type}) would be given rows again that it has. Take them "
                 "out of it first; then say --accept-duplicates."
+            )
+
+
+@dataclass(frozen=True)
+class ReturnGuard:
+    """Looks at a pipeline's sinks before its query takes up an identity that it had before."""
+
+    pipeline: Pipeline
+    settings: Settings
+    now: str
+    """The identity that it has."""
+    then: Baseline
+    """The one that it had, and how far it had got."""
+    are_checked: bool
+
+    def check(self) -> None:
+        """Refuse to go back where a sink has gone on, or was itself set back."""
+        problems = [problem for sink in self.pipeline.sinks for problem in self._judge(sink)]
+        if problems:
+            raise SurgeryError(
+                f"The query must not become {self.then.query_id} again: {' '.join(problems)}"
+            )
+
+    def _judge(self, sink: Sink) -> Iterator[str]:
+        if not isinstance(sink, DeltaSink) or sink.route_by:
+            if not self.are_checked:
+                yield (
+                    f"The sink {sink.name} ({sink.type}) does not tell whether it holds batches of "
+                    f"{self.now}. See that it holds none; then say --sinks-are-checked."
+                )
+            return
+        log = DeltaLog(self.settings.locate(sink.table))
+        newest = log.find_version()
+        if newest is None:
+            return  # plan refuses a table that is gone
+        later = log.find_transaction(newest, sink.name_writer(self.now))
+        if later is not None:
+            yield (
+                f"The table {log.table} holds batches of {self.now} up to {later}, whose rows would be "
+                "read again, or be left out. Go on with that one, or restore the table as well."
+            )
+        held = log.find_effective_batch(sink.name_writer(self.then.query_id or ""))
+        if rank_batch(held) < rank_batch(self.then.committed_batch):
+            yield (
+                f"The table {log.table} was itself set back and has batches up to {held} only, not "
+                f"{self.then.committed_batch}: what lies between would never be read again."
             )

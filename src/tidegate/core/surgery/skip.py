@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 
 from upath import UPath
 
+from tidegate.core.checkpoint.belongings import find_belongings, name_belongings
 from tidegate.core.checkpoint.log import read_batch_offsets
 from tidegate.core.checkpoint.progress import State, read_progress
+from tidegate.core.checkpoint.statelog import is_stateful
 from tidegate.core.errors import SurgeryError
 from tidegate.core.ledger import RENEWAL, Baseline, BatchRecord, Ledger
 from tidegate.core.surgery.change import Change
-from tidegate.core.surgery.rewind import is_stateful
 
 RUN_ID = "tidegate checkpoint skip"
 
@@ -46,18 +47,20 @@ class Skip:
         watermark = planned.watermark_ms if planned else 0
         commit = f"v1\n{json.dumps({'nextBatchWatermarkMs': watermark or 0})}"
         writes = {f"{self.checkpoint.name}/commits/{batch}": commit.encode()}
-        writes[f"skips/{batch}.json"] = self._spell_record(batch)
-        if (self.checkpoint.parent / "runs").exists():
-            writes[f"runs/batches/{batch}.json"] = self._spell_record(batch)
+        beside = name_belongings(self.checkpoint)
+        writes[f"{beside}skips/{batch}.json"] = self._spell_record(batch)
+        if (find_belongings(self.checkpoint) / "runs").exists():
+            writes[f"{beside}runs/batches/{batch}.json"] = self._spell_record(batch)
             if self._is_first_written(progress.query_id, batch):
                 skipped = Baseline(progress.query_id, batch)
-                writes[f"runs/{RENEWAL}"] = json.dumps(asdict(skipped)).encode()
+                writes[f"{beside}runs/{RENEWAL}"] = json.dumps(asdict(skipped)).encode()
         return Change(self.checkpoint.parent, writes)
 
     def _is_first_written(self, query_id: str | None, batch: int) -> bool:
         """Whether the batch would have been the first that sinks know the query by."""
         before = Baseline(query_id, batch - 1)
-        return batch == 0 or Ledger.beside(self.checkpoint.parent).find_renewal() == before
+        ledger = Ledger.beside(find_belongings(self.checkpoint))
+        return batch == 0 or ledger.find_renewal() == before
 
     def _spell_record(self, batch: int) -> bytes:
         """Spell the range that is left out, as the ledger has it for batches that were written."""
