@@ -32,6 +32,22 @@ DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show which files would change, and change none.")
 ]
 
+NewQueryId = Annotated[
+    bool,
+    typer.Option("--new-query-id", help="Let sinks take batches again that they know already."),
+]
+AcceptDuplicates = Annotated[
+    bool,
+    typer.Option("--accept-duplicates", help="Rows that sinks still have are written again."),
+]
+SinksAreChecked = Annotated[
+    bool,
+    typer.Option(
+        "--sinks-are-checked",
+        help="You have seen that sinks which cannot be asked would neither lose nor double rows.",
+    ),
+]
+
 
 def rewind(
     place: PlaceArgument,
@@ -44,20 +60,9 @@ def rewind(
             """writes it, such as '{"orders": {"0": 1200}}'."""
         ),
     ] = None,
-    new_query_id: Annotated[
-        bool,
-        typer.Option("--new-query-id", help="Let sinks take batches again that they know already."),
-    ] = False,
-    accept_duplicates: Annotated[
-        bool,
-        typer.Option("--accept-duplicates", help="Rows that sinks still have are written again."),
-    ] = False,
-    sinks_are_checked: Annotated[
-        bool,
-        typer.Option(
-            "--sinks-are-checked", help="For a path: no sink would pass over or double rows."
-        ),
-    ] = False,
+    new_query_id: NewQueryId = False,
+    accept_duplicates: AcceptDuplicates = False,
+    sinks_are_checked: SinksAreChecked = False,
     dry_run: DryRun = False,
 ) -> None:
     """Set a query back, so that its next run reads again what followed a batch."""
@@ -149,16 +154,9 @@ def restore(
     place: PlaceArgument,
     name: Annotated[str, typer.Argument(help="The backup, as 'backups' lists it.")],
     *,
-    new_query_id: Annotated[bool, typer.Option("--new-query-id", help="As for rewind.")] = False,
-    accept_duplicates: Annotated[
-        bool, typer.Option("--accept-duplicates", help="As for rewind.")
-    ] = False,
-    sinks_are_checked: Annotated[
-        bool,
-        typer.Option(
-            "--sinks-are-checked", help="No sink that cannot be asked would lose or double rows."
-        ),
-    ] = False,
+    new_query_id: NewQueryId = False,
+    accept_duplicates: AcceptDuplicates = False,
+    sinks_are_checked: SinksAreChecked = False,
     dry_run: DryRun = False,
 ) -> None:
     """Bring a checkpoint and its run ledger back to what they were."""
