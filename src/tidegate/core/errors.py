@@ -117,6 +117,16 @@ class SinkAwayError(SinkError):
     """The sink does not answer; it may do so later."""
 
 
+class BackfillError(TidegateError):
+    """A backfill cannot be done as it was asked for; all mistakes at once."""
+
+    def __init__(self, problems: tuple[str, ...]) -> None:
+        self.problems = problems
+        count = f"{len(problems)} mistake{'s' if len(problems) != 1 else ''}"
+        lines = "".join(f"\n  - {problem}" for problem in problems)
+        super().__init__(f"The backfill has {count}:{lines}")
+
+
 class ReplayError(TidegateError):
     """What was put aside cannot be taken up again."""
 

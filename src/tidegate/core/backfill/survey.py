@@ -1,0 +1,171 @@
+"""What of a range that was asked for is there, found without a JVM."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from fnmatch import fnmatchcase
+
+from tidegate.core.backfill.range import DeltaRange, FilesRange, KafkaRange, OffsetRange, Range
+from tidegate.core.backfill.request import Request
+from tidegate.core.connection import KafkaConnection, ReadConnection, read_connection
+from tidegate.core.deltalog import DeltaLog
+from tidegate.core.ends.files import LandedFile, list_landing, refuse_patterns
+from tidegate.core.ends.kafka import KafkaEnds, Offsets, TopicEnds
+from tidegate.core.errors import BackfillError
+from tidegate.core.settings import Settings
+from tidegate.core.spec.files import FilesSource
+from tidegate.core.spec.kafka import KafkaSource
+from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.spec.source import DeltaSource
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Looks for what was asked for, and refuses a range that is not there any more, or not yet."""
+
+    request: Request
+    pipeline: Pipeline
+    settings: Settings
+    connect: ReadConnection = read_connection
+
+    def find_range(self) -> Range:
+        """Find the range as it is in the source now."""
+        match self.pipeline.source:
+            case KafkaSource() as source:
+                found: Range = self._find_offsets(source)
+            case DeltaSource() as source:
+                found = self._find_versions(DeltaLog(self.settings.locate(source.table)))
+            case FilesSource() as source:
+                found = self._find_files(source)
+            case _:
+                raise AssertionError(self.pipeline.source)
+        if not found.size:
+            raise BackfillError(("the range is empty: nothing in the source lies in it",))
+        return found
+
+    def _find_offsets(self, source: KafkaSource) -> KafkaRange:
+        options = self.connect(source.connection)
+        cluster = KafkaEnds(KafkaConnection.from_options(source.connection, options))
+        ends = cluster.read(source)
+        if self.request.offsets is None:
+            return self._find_times(cluster, source, ends)
+        asked: OffsetRange = {
+            topic: {str(number): span for number, span in spans.items()}
+            for topic, spans in self.request.offsets.items()
+        }
+        problems = list(_find_missing_offsets(asked, ends))
+        if problems:
+            raise BackfillError(tuple(problems))
+        return KafkaRange(asked)
+
+    def _find_times(self, cluster: KafkaEnds, source: KafkaSource, ends: TopicEnds) -> KafkaRange:
+        def find(at: datetime | None, otherwise: Offsets) -> Offsets:
+            return otherwise if at is None else cluster.find_offsets_at(source, ends, at)
+
+        start = find(self.request.since, ends.beginnings)
+        end = find(self.request.until, ends.ends)
+        return KafkaRange(
+            {
+                topic: {
+                    number: (start[topic][number], max(start[topic][number], last))
+                    for number, last in numbers.items()
+                }
+                for topic, numbers in end.items()
+            }
+        )
+
+    def _find_versions(self, log: DeltaLog) -> DeltaRange:
+        newest = log.require_version()
+        earliest = log.find_earliest_version() or 0
+        request = self.request
+        if request.since is None and request.until is None:
+            first = 0 if request.first_version is None else request.first_version
+            last = newest if request.last_version is None else request.last_version
+        else:
+            first = self._find_version_at(log, earliest, newest, request.since, earliest)
+            last = self._find_version_at(log, earliest, newest, request.until, newest + 1) - 1
+        problems = []
+        if first < earliest:
+            problems.append(
+                f"first_version: the log of {log.table} has versions {earliest} to {newest}, and "
+                f"{first} is gone; begin at {earliest}"
+            )
+        if last > newest:
+            problems.append(f"last_version: the newest version of {log.table} is {newest}")
+        if problems:
+            raise BackfillError(tuple(problems))
+        return DeltaRange(first, last)
+
+    @staticmethod
+    def _find_version_at(
+        log: DeltaLog, earliest: int, newest: int, at: datetime | None, otherwise: int
+    ) -> int:
+        """Find the first version of a time or later, by as few looks as can be."""
+        if at is None:
+            return otherwise
+        versions = range(earliest, newest + 1)
+        wanted = int(at.timestamp() * 1000)
+        return earliest + bisect_left(
+            versions, wanted, key=lambda version: log.read_commit(version).timestamp_ms
+        )
+
+    def _find_files(self, source: FilesSource) -> FilesRange:
+        folder = self.settings.locate(source.path)
+        landed = list_landing(folder, source)
+        if self.request.paths is None:
+            paths = tuple(sorted(file.path for file in landed if self._is_wanted(file)))
+        else:
+            paths = self._find_paths({file.path for file in landed}, folder.path.rstrip("/"))
+        refuse_patterns(paths, folder.path)
+        return FilesRange(paths)
+
+    def _is_wanted(self, file: LandedFile) -> bool:
+        request = self.request
+        name = file.path.rpartition("/")[2]
+        return (
+            (request.glob is None or fnmatchcase(name, request.glob))
+            and (request.since is None or file.modified_ms >= _to_ms(request.since))
+            and (request.until is None or file.modified_ms < _to_ms(request.until))
+        )
+
+    def _find_paths(self, landed: set[str], root: str) -> tuple[str, ...]:
+        asked = [path.strip() for path in self.request.paths or () if path.strip()]
+        whole = [
+            path if path.startswith("/") or ":/" in path else f"{root}/{path}" for path in asked
+        ]
+        missing = [path for path in whole if path not in landed]
+        if missing:
+            more = f" and {len(missing) - 3:,} more" if len(missing) > 3 else ""  # noqa: PLR2004
+            raise BackfillError(
+                (f"paths: not in {root} (any more): {', '.join(missing[:3])}{more}",)
+            )
+        return tuple(dict.fromkeys(whole))
+
+
+def _find_missing_offsets(asked: OffsetRange, ends: TopicEnds) -> Iterator[str]:
+    for topic, spans in asked.items():
+        for number, (start, end) in spans.items():
+            place = f"offsets: {topic}-{number}"
+            first = ends.beginnings.get(topic, {}).get(number)
+            if first is None:
+                yield f"{place} is not read by the pipeline"
+                continue
+            last = ends.ends[topic][number]
+            if start >= end:
+                yield f"{place} must begin before it ends, not at {start:,} and {end:,}"
+            elif start < first:
+                left = (
+                    f"{first:,} to {last:,} are left of it"
+                    if end > first
+                    else "nothing is left of it"
+                )
+                yield f"{place} begins at {start:,}, which has expired; {left}"
+            elif end > last:
+                yield f"{place} ends at {last:,}, before {end:,}"
+
+
+def _to_ms(at: datetime) -> int:
+    return int(at.timestamp() * 1000)
