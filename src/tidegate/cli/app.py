@@ -7,7 +7,17 @@ import sys
 import typer
 
 from tidegate import __version__
-from tidegate.cli import check, checkpoint, explain, lag, quarantine, run, status, validate
+from tidegate.cli import (
+    backfill,
+    check,
+    checkpoint,
+    explain,
+    lag,
+    quarantine,
+    run,
+    status,
+    validate,
+)
 from tidegate.core.errors import NotACheckpointError, TidegateError
 
 app = typer.Typer(
@@ -21,6 +31,7 @@ app.command("validate")(validate.validate)
 app.command("check")(check.check)
 app.command("schema")(validate.schema)
 app.command("run")(run.run)
+app.command("backfill")(backfill.backfill)
 app.command("status")(status.status)
 app.command("lag")(lag.lag)
 app.command("explain")(explain.explain)

@@ -120,7 +120,7 @@ class SinkAwayError(SinkError):
 class BackfillError(TidegateError):
     """A backfill cannot be done as it was asked for; all mistakes at once."""
 
-    def __init__(self, problems: tuple[str, ...]) -> None:
+    def __init__(self, *problems: str) -> None:
         self.problems = problems
         count = f"{len(problems)} mistake{'s' if len(problems) != 1 else ''}"
         lines = "".join(f"\n  - {problem}" for problem in problems)

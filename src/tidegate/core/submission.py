@@ -59,6 +59,12 @@ def prepare_replay(pipeline: Pipeline, settings: Settings, replay_id: str) -> Su
     return replace(submission, arguments=("--replay", replay_id, pipeline.name))
 
 
+def prepare_backfill(pipeline: Pipeline, settings: Settings, backfill_id: str) -> Submission:
+    """Put together what spark-submit needs to read a range once more."""
+    submission = prepare_submission(pipeline, settings, backfill_id)
+    return replace(submission, arguments=("--backfill", backfill_id, pipeline.name))
+
+
 def prepare_check(names: Sequence[str], settings: Settings, result: Path) -> Submission:
     """Put together what spark-submit needs to hold specs against their checkpoints."""
     return _prepare(settings, ("--check", str(result), *names))

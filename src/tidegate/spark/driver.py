@@ -9,6 +9,7 @@ from pathlib import Path
 from tidegate.core.errors import TidegateError
 from tidegate.core.settings import Settings
 from tidegate.core.spec.loader import load_pipeline
+from tidegate.spark.backfill import run_backfill
 from tidegate.spark.compatibility import check_states
 from tidegate.spark.failure import describe_failure
 from tidegate.spark.replay import replay_quarantine
@@ -21,6 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--run-id", help="the run, as it was planned")
     what.add_argument("--replay", help="the replay of what was put aside, as it was begun")
+    what.add_argument("--backfill", help="the backfill, as it was begun")
     what.add_argument("--check", help="hold the specs against their checkpoints; the result's file")
     parser.add_argument("--try", dest="try_number", help="which try of a task it is")
     parser.add_argument("pipelines", nargs="+", metavar="PIPELINE")
@@ -35,6 +37,8 @@ def main(arguments: list[str] | None = None) -> int:
             pipeline = load_pipeline(settings.pipelines, name).require()
             if options.replay:
                 replay_quarantine(pipeline, settings, options.replay)
+            elif options.backfill:
+                run_backfill(pipeline, settings, options.backfill)
             else:
                 run_pipeline(pipeline, settings, options.run_id, options.try_number)
         except Exception as error:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamReader
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructType, VariantType
@@ -24,7 +24,7 @@ from tidegate.core.spec.files import (
 )
 from tidegate.core.spec.kafka import Decoding, ValueFormat
 from tidegate.core.spec.unknown import OnUnknown
-from tidegate.spark.options import set_options
+from tidegate.spark.options import Reader, set_options
 from tidegate.spark.values.decoded import MISFIT, PARSED, fail_where
 from tidegate.spark.values.decoding import MALFORMED
 from tidegate.spark.values.text import decode_text
@@ -59,10 +59,19 @@ class FilesReader:
 
     source: FilesSource
     settings: Settings
+    urls: tuple[str, ...] = ()
+    """Just these files; all of the landing zone where none are named."""
 
     def open_stream(self, reader: DataStreamReader) -> DataFrame:
         """Open all files as a stream, bounded per batch."""
-        reader = self._bound(reader)
+        return self._open(self._bound(reader))
+
+    def read(self, session: SparkSession) -> DataFrame:
+        """Read files once, as the stream reads them."""
+        deep = str(self.source.recursive).lower()
+        return self._open(session.read.option("recursiveFileLookup", deep))
+
+    def _open(self, reader: Reader) -> DataFrame:
         if self.source.unknown_fields is not OnUnknown.DROP:
             return self._decode(self._open_lines(reader))
         rows = self._open_records(reader)
@@ -93,7 +102,12 @@ class FilesReader:
     def _provenance(self) -> list[tuple[str, str]]:
         return list(zip(_METADATA, PROVENANCE, strict=True)) if self.source.provenance else []
 
-    def _open_records(self, reader: DataStreamReader) -> DataFrame:
+    def _load(self, reader: Reader) -> DataFrame:
+        if isinstance(reader, DataFrameReader) and self.urls:
+            return reader.option("basePath", self._location).load(list(self.urls))
+        return reader.load(self._location)
+
+    def _open_records(self, reader: Reader) -> DataFrame:
         """Let Spark's reader of the format take files apart."""
         source = self.source
         reader = reader.format(source.format).options(**source.options)
@@ -105,13 +119,13 @@ class FilesReader:
                 schema = f"{schema}, {CORRUPT_RECORD} string"
         elif source.format is FileFormat.BINARY:
             schema = _BINARY_SCHEMA
-        return (reader.schema(schema) if schema else reader).load(self._location)
+        return self._load(reader.schema(schema) if schema else reader)
 
-    def _open_lines(self, reader: DataStreamReader) -> DataFrame:
+    def _open_lines(self, reader: Reader) -> DataFrame:
         """Read records as they are, one a line: Spark's reader forgets fields it has no name for."""
         separator = self.source.options.get(_LINE_SEPARATOR)
         reader = set_options(reader.format("text"), **{_LINE_SEPARATOR: separator})
-        lines = reader.load(self._location).select("value", "_metadata")
+        lines = self._load(reader).select("value", "_metadata")
         return lines.where(~F.col("value").rlike(r"^\s*$"))
 
     def _decode(self, lines: DataFrame) -> DataFrame:

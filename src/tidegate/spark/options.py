@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+from pyspark.sql import DataFrameReader
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
+Reader = TypeVar("Reader", DataStreamReader, DataFrameReader)
 
-def set_options(reader: DataStreamReader, **options: str | int | None) -> DataStreamReader:
+
+def set_options(reader: Reader, **options: str | int | None) -> Reader:
     """Set the options that have a value."""
     for key, value in options.items():
         if value is not None:

@@ -37,8 +37,10 @@ def refuse(find):
 
 class TestFiles:
     @pytest.fixture
-    def landed(self, settings):
+    def landed(self, settings, checkpoint_of):
         folder = settings.locate("landing")
+        names = [str(folder / name) for name in ("a.json", "b.json", "c.txt")]
+        checkpoint_of("landed").log_files(0, *names).batch(0)
         folder.mkdir(parents=True)
         for hour, name in enumerate(("a.json", "b.json", "c.txt")):
             (folder / name).write_text("{}")
@@ -63,6 +65,16 @@ class TestFiles:
     def test_files_that_are_gone_are_told(self, landed, refuse):
         told = refuse(spec("landed", FILES), paths=["a.json", "x.json", f"{landed}/y.json"])
         assert f"{landed}/x.json, {landed}/y.json" in told
+
+    @pytest.mark.parametrize("is_pending", [False, True])
+    def test_files_that_live_runs_have_yet_to_read_are_told(
+        self, landed, refuse, checkpoint_of, is_pending
+    ):
+        (Path(landed) / "new.json").write_text("{}")
+        if is_pending:
+            checkpoint_of("landed").log_files(1, f"{landed}/new.json").offset(1)
+        told = refuse(spec("landed", FILES), glob="*.json")
+        assert f"have not committed {landed}/new.json yet" in told
 
     @pytest.mark.usefixtures("landed")
     def test_an_empty_range_is_told(self, refuse):
@@ -116,7 +128,8 @@ class TestKafka:
         return topic
 
     @pytest.fixture
-    def events(self, topic):
+    def events(self, topic, checkpoint_of):
+        checkpoint_of("events").batch(0, {topic: {"0": 10, "1": 5}})
         return spec("events", KAFKA | {"topics": [topic]})
 
     def test_offsets_are_chosen(self, topic, events, find):
@@ -126,6 +139,13 @@ class TestKafka:
     def test_times_are_chosen(self, topic, events, find):
         whole = find(events, since="2020-01-01T00:00:00Z")
         assert whole == KafkaRange({topic: {"0": (0, 10), "1": (0, 5)}})
+
+    def test_offsets_that_live_runs_have_yet_to_read_are_told(
+        self, topic, events, refuse, kafka_default
+    ):
+        kafka_default.produce(topic, [b"x"] * 3, partition=1)
+        told = refuse(events, since="2020-01-01T00:00:00Z")
+        assert f"have not committed {topic}-1 from 5 on yet" in told
 
     def test_what_is_not_there_is_told(self, topic, events, refuse, kafka_default):
         kafka_default.expire(topic, 4)

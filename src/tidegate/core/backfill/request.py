@@ -124,7 +124,7 @@ def parse_request(given: Mapping[str, Any], specs: list[LoadedSpec]) -> tuple[Re
     if pipeline:
         problems += _find_misfits(filled, pipeline)
     if problems or request is None or pipeline is None:
-        raise BackfillError(tuple(dict.fromkeys(problems)))
+        raise BackfillError(*dict.fromkeys(problems))
     return request, pipeline
 
 

@@ -9,7 +9,9 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 
 from tidegate.core.backfill.range import DeltaRange, FilesRange, KafkaRange, OffsetRange, Range
-from tidegate.core.backfill.request import Request
+from tidegate.core.backfill.request import Mode, Request
+from tidegate.core.checkpoint.filelog import read_file_log, strip_scheme
+from tidegate.core.checkpoint.progress import read_progress
 from tidegate.core.connection import KafkaConnection, ReadConnection, read_connection
 from tidegate.core.deltalog import DeltaLog
 from tidegate.core.ends.files import LandedFile, list_landing, refuse_patterns
@@ -18,7 +20,7 @@ from tidegate.core.errors import BackfillError
 from tidegate.core.settings import Settings
 from tidegate.core.spec.files import FilesSource
 from tidegate.core.spec.kafka import KafkaSource
-from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.spec.pipeline import ONLY_SOURCE, Pipeline
 from tidegate.core.spec.source import DeltaSource
 
 
@@ -43,8 +45,38 @@ class Survey:
             case _:
                 raise AssertionError(self.pipeline.source)
         if not found.size:
-            raise BackfillError(("the range is empty: nothing in the source lies in it",))
+            raise BackfillError("the range is empty: nothing in the source lies in it")
+        if self.request.mode is not Mode.MERGE:
+            self._refuse_unread(found)
         return found
+
+    def _refuse_unread(self, found: Range) -> None:
+        """Refuse what live runs have yet to read: they would bring its rows once more."""
+        checkpoint = self.settings.checkpoint_of(self.pipeline.name)
+        progress = read_progress(checkpoint)
+        position = progress.find_committed(ONLY_SOURCE) if progress.is_readable else None
+        match found:
+            case KafkaRange(offsets):
+                unread = [
+                    f"{topic}-{number} from {known:,} on"
+                    for topic, numbers in offsets.items()
+                    for number, (_, end) in numbers.items()
+                    if (known := (position or {}).get(topic, {}).get(number, 0)) < end
+                ]
+            case DeltaRange(_, last):
+                read = position["reservoirVersion"] if position else 0
+                unread = [f"versions from {read} on"] if last >= read else []
+            case FilesRange(paths):
+                up_to = position["logOffset"] if position else -1
+                logged = read_file_log(checkpoint, ONLY_SOURCE, up_to=up_to) if position else []
+                known = {strip_scheme(file.path) for file in logged if file.log_offset <= up_to}
+                unread = [path for path in paths if path not in known]
+        if unread:
+            more = f" and {len(unread) - 3:,} more" if len(unread) > 3 else ""  # noqa: PLR2004
+            raise BackfillError(
+                f"live runs of {self.pipeline.name} have not committed {', '.join(unread[:3])}{more} yet, "
+                "and would bring those rows once more; leave them out, or let a run commit them first"
+            )
 
     def _find_offsets(self, source: KafkaSource) -> KafkaRange:
         options = self.connect(source.connection)
@@ -58,7 +90,7 @@ class Survey:
         }
         problems = list(_find_missing_offsets(asked, ends))
         if problems:
-            raise BackfillError(tuple(problems))
+            raise BackfillError(*problems)
         return KafkaRange(asked)
 
     def _find_times(self, cluster: KafkaEnds, source: KafkaSource, ends: TopicEnds) -> KafkaRange:
@@ -96,7 +128,7 @@ class Survey:
         if last > newest:
             problems.append(f"last_version: the newest version of {log.table} is {newest}")
         if problems:
-            raise BackfillError(tuple(problems))
+            raise BackfillError(*problems)
         return DeltaRange(first, last)
 
     @staticmethod
@@ -139,9 +171,7 @@ class Survey:
         missing = [path for path in whole if path not in landed]
         if missing:
             more = f" and {len(missing) - 3:,} more" if len(missing) > 3 else ""  # noqa: PLR2004
-            raise BackfillError(
-                (f"paths: not in {root} (any more): {', '.join(missing[:3])}{more}",)
-            )
+            raise BackfillError(f"paths: not in {root} (any more): {', '.join(missing[:3])}{more}")
         return tuple(dict.fromkeys(whole))
 
 

@@ -1,0 +1,201 @@
+"""A table that was damaged is healed by a backfill, row by row, while live runs go on."""
+
+import json
+
+import pytest
+
+from tidegate.core.backfill.book import Backfills
+from tidegate.core.backfill.request import parse_request
+from tidegate.core.backfill.survey import Survey
+from tidegate.core.checkpoint.progress import read_progress
+from tidegate.core.errors import BackfillError
+from tidegate.core.spec.loader import LoadedSpec
+from tidegate.spark import backfill as module
+from tidegate.spark.backfill import run_backfill
+
+FILES = {
+    "type": "files",
+    "path": "landing",
+    "format": "json",
+    "schema": "id long, n long",
+    "max_files_per_trigger": 2,
+}
+RULES = [{"name": "small", "check": "n < 90", "on_fail": "quarantine"}]
+
+
+@pytest.fixture
+def land(settings):
+    folder = settings.locate("landing")
+    folder.mkdir(parents=True)
+
+    def write(*numbers):
+        for number in numbers:
+            rows = ({"id": number * 10 + n, "n": number * 10 + n} for n in range(10))
+            (folder / f"it's {number}.json").write_text("\n".join(map(json.dumps, rows)))
+
+    return write
+
+
+@pytest.fixture
+def begin(settings, tmp_path):
+    """Begin a backfill as the command does."""
+
+    def begin(pipeline, **asked):
+        specs = [LoadedSpec(tmp_path / f"{pipeline.name}.yaml", "", pipeline)]
+        request, _ = parse_request({"pipeline": pipeline.name} | asked, specs)
+        whole = Survey(request, pipeline, settings).find_range()
+        return Backfills(pipeline, settings).begin(request, whole)
+
+    return begin
+
+
+@pytest.fixture
+def damage(spark, settings):
+    def damage(table="out"):
+        name = f"delta.`{settings.locate_url(table)}`"
+        spark.sql(f"DELETE FROM {name} WHERE id % 3 = 0")
+        spark.sql(f"UPDATE {name} SET n = -1 WHERE id % 3 = 1")
+        spark.sql(f"INSERT INTO {name} SELECT * FROM {name} WHERE id % 7 = 0")
+
+    return damage
+
+
+def test_a_damaged_range_is_swapped_while_live_runs_go_on(
+    runs, pipeline_of, settings, land, begin, damage, rows_of
+):
+    pipeline = pipeline_of(FILES, transform={"sql": "SELECT *, n * 2 AS twice FROM input"})
+    land(0, 1, 2, 3)
+    runs.run(pipeline)
+    expected = rows_of("out", "id", "n", "twice")
+    damage()
+    assert rows_of("out", "id", "n", "twice") != expected
+    before = read_progress(settings.checkpoint_of("p"))
+
+    backfill = begin(pipeline, mode="replace", glob="*.json", slices=3)
+    land(4)
+    runs.run(pipeline)  # a live run between the plan and the backfill
+    run_backfill(pipeline, settings, backfill.id)
+
+    assert rows_of("out", "id", "n", "twice") == expected + [(n, n, n * 2) for n in range(40, 50)]
+    done = Backfills(pipeline, settings).read_done(backfill.id)
+    assert [(one.rows_read, one.written) for one in done.values()] == [
+        (10, {"main": 10}),
+        (10, {"main": 10}),
+        (20, {"main": 20}),
+    ]
+    assert read_progress(settings.checkpoint_of("p")).query_id == before.query_id
+    land(5)
+    run = runs.run(pipeline)
+    assert run.summary.output_rows == 10
+    assert len(rows_of("out", "id")) == 60
+
+
+def test_a_slice_that_failed_stops_no_other_and_is_all_that_is_run_again(
+    runs, pipeline_of, settings, land, begin, damage, rows_of, monkeypatch
+):
+    pipeline = pipeline_of(FILES, expect=RULES)
+    land(*range(10))
+    runs.run(pipeline)
+    expected = rows_of("out", "id", "n")
+    damage()
+    backfill = begin(pipeline, mode="replace", glob="*.json", slices=5)
+    read, parts = module.read_range, []
+
+    def read_or_fail(session, pipeline, settings, part):
+        parts.append(part)
+        if part == backfill.slices[2] and len(parts) < 6:
+            raise RuntimeError("the disk is gone")
+        return read(session, pipeline, settings, part)
+
+    monkeypatch.setattr(module, "read_range", read_or_fail)
+    damaged = rows_of("out", "id", "n")
+    with pytest.raises(BackfillError, match=r"slice 2 .*the disk is gone"):
+        run_backfill(pipeline, settings, backfill.id)
+    assert len(parts) == 5
+    assert rows_of("out", "id", "n") == damaged  # it is swapped whole or not at all
+    run_backfill(pipeline, settings, backfill.id)
+    assert parts[5:] == [backfill.slices[2]]
+    assert rows_of("out", "id", "n") == expected
+    run_backfill(pipeline, settings, backfill.id)  # once more does nothing
+    assert rows_of("out", "id", "n") == expected
+    done = Backfills(pipeline, settings).read_done(backfill.id).values()
+    assert sum(one.rows_read for one in done) == 100
+    assert sum(one.written["main"] for one in done) == 90
+    assert sum(one.quarantined for one in done) == 10
+
+
+def test_rows_are_added_only_where_there_are_none(
+    spark, runs, pipeline_of, settings, land, begin, rows_of
+):
+    pipeline = pipeline_of(FILES)
+    land(0, 1)
+    runs.run(pipeline)
+    expected = rows_of("out", "id", "n")
+    with pytest.raises(BackfillError, match="has rows of it already; take mode replace"):
+        run_backfill(pipeline, settings, begin(pipeline, mode="append", glob="*.json").id)
+    spark.sql(f"DELETE FROM delta.`{settings.locate_url('out')}` WHERE id < 10")
+    backfill = begin(pipeline, mode="append", paths=["it's 0.json"])
+    run_backfill(pipeline, settings, backfill.id)
+    assert rows_of("out", "id", "n") == expected
+
+
+def test_versions_are_merged_by_their_keys(
+    spark, runs, pipeline_of, settings, land, begin, rows_of
+):
+    bronze = pipeline_of(FILES, sink={"table": "bronze"})
+    keyed = {"table": "silver", "mode": "upsert", "keys": ["id"], "sequence": ["n"]}
+    source = {"type": "delta", "table": "bronze", "max_files_per_trigger": 1}
+    silver = pipeline_of(source, name="silver", sink=keyed)
+    for number in range(3):
+        land(number)
+        runs.run(bronze)
+    runs.run(silver)
+    expected = rows_of("silver", "id", "n")
+    assert len(expected) == 30
+    spark.sql(f"DELETE FROM delta.`{settings.locate_url('silver')}` WHERE id % 2 = 0")
+    backfill = begin(silver, mode="merge", first_version=0, last_version=1, slices=2)
+    run_backfill(silver, settings, backfill.id)
+    healed = [row for row in expected if row[0] < 20 or row[0] % 2]
+    assert rows_of("silver", "id", "n") == healed
+
+
+def test_steps_that_remember_are_refused_with_the_reason(runs, pipeline_of, settings, land, begin):
+    settings.pipelines.mkdir()
+    (settings.pipelines / "backfilled.py").write_text(
+        "def once(df, context):\n    return df.dropDuplicates(['id'])\n"
+    )
+    pipeline = pipeline_of(FILES, transform={"python": "backfilled:once"})
+    land(0)
+    runs.run(pipeline)
+    with pytest.raises(BackfillError, match="remember rows"):
+        run_backfill(pipeline, settings, begin(pipeline, mode="replace", glob="*").id)
+
+
+@pytest.mark.kafka
+def test_offsets_are_swapped(runs, pipeline_of, settings, begin, damage, rows_of, kafka_default):
+    topic = kafka_default.create(partitions=2)
+    value = {"format": "json", "schema": "id long, n long"}
+    source = {"type": "kafka", "topics": [topic], "value": value, "max_offsets_per_trigger": 20}
+    pipeline = pipeline_of(source)
+    for partition in range(2):
+        records = [{"id": n, "n": n} for n in range(partition * 30, partition * 30 + 30)]
+        kafka_default.produce(topic, [*records[:10], b"broken", *records[10:]], partition=partition)
+    runs.run(pipeline)
+    expected = rows_of("out", "id", "n", "_partition", "_offset")
+    assert len(expected) == 60
+    damage()
+    damaged = rows_of("out", "id", "n", "_partition", "_offset")
+    spans = {topic: {"0": [5, 25], "1": [0, 31]}}
+    backfill = begin(pipeline, mode="replace", offsets=spans, slices=4)
+    run_backfill(pipeline, settings, backfill.id)
+
+    def is_within(row):
+        start, end = spans[topic][str(row[2])]
+        return start <= row[3] < end
+
+    healed = [row for row in expected if is_within(row)]
+    healed += [row for row in damaged if not is_within(row)]
+    assert rows_of("out", "id", "n", "_partition", "_offset") == sorted(healed)
+    done = Backfills(pipeline, settings).read_done(backfill.id).values()
+    assert sum(one.rows_read for one in done) == 51
+    assert sum(one.quarantined for one in done) == 2
