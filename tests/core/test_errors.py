@@ -5,14 +5,14 @@ from multiprocessing import Pipe
 import pytest
 
 from tidegate.core import errors
-from tidegate.core.errors import SpecError, TidegateError
+from tidegate.core.errors import BackfillError, SpecError, TidegateError
 
 KINDS = [
     kind
     for kind in vars(errors).values()
     if isinstance(kind, type) and issubclass(kind, TidegateError)
 ]
-PLAIN = [kind for kind in KINDS if kind is not SpecError]
+PLAIN = [kind for kind in KINDS if kind not in (SpecError, BackfillError)]
 
 
 def send(error):
@@ -48,6 +48,13 @@ def test_a_spec_error_is_pickled_with_all_its_mistakes(problems, text):
     copy = send(SpecError("a.yaml", problems))
     assert type(copy) is SpecError
     assert (copy.file, copy.problems, str(copy)) == ("a.yaml", problems, text)
+
+
+def test_a_backfill_s_error_is_pickled_with_all_its_mistakes():
+    copy = send(BackfillError("one", "two"))
+    assert type(copy) is BackfillError
+    assert copy.problems == ("one", "two")
+    assert str(copy) == "The backfill has 2 mistakes:\n  - one\n  - two"
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -110,6 +110,16 @@ FRESH = [
     ("count", "once"),
 ]
 
+QUICK = [
+    ("plain", "other_columns"),
+    ("sums", "named_otherwise"),
+    ("count", "count"),
+    ("sums", "more_sums"),
+    ("plain", "sums"),
+    ("once", "plain"),
+    ("count", "count_and_name"),
+]
+
 
 @pytest.fixture
 def build(settings, pipeline_of):
@@ -137,10 +147,15 @@ def land(settings):
     return write
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "fits"),
-    [(*pair, True) for pair in COMPATIBLE] + [(*pair, False) for pair in FRESH],
-)
+def list_changes():
+    """List all changes, of which a few of each kind are tried with every change of the project."""
+    for pairs, fits in ((COMPATIBLE, True), (FRESH, False)):
+        for pair in pairs:
+            marks = () if pair in QUICK else (pytest.mark.slow,)
+            yield pytest.param(*pair, fits, marks=marks, id="-".join(pair))
+
+
+@pytest.mark.parametrize(("before", "now", "fits"), [*list_changes()])
 def test_what_is_told_is_what_happens(runs, settings, build, land, before, now, fits):
     land(0)
     runs.run(build(before))

@@ -15,6 +15,7 @@ TidegateError
 ├── ExpectationError         too many rows of a batch are not as expected
 ├── SinkError                the sink cannot take what the pipeline writes
 │   └── SinkAwayError        the sink does not answer; it may do so later
+├── BackfillError            a backfill cannot be done as it was asked for
 ├── ReplayError              what was put aside cannot be taken up again
 ├── LedgerError              the run ledger misses or contradicts something
 ├── LeaseError               a checkpoint is not this process's to write to
@@ -62,15 +63,18 @@ class ConnectionSpecError(TidegateError):
     """A connection is missing or cannot be used."""
 
 
+def _tell_mistakes(what: str, problems: tuple[str, ...]) -> str:
+    count = f"{len(problems)} mistake{'s' if len(problems) != 1 else ''}"
+    return f"{what} has {count}:" + "".join(f"\n  - {problem}" for problem in problems)
+
+
 class SpecError(TidegateError):
     """One or more mistakes in one spec file, all told at once."""
 
     def __init__(self, file: str, problems: tuple[str, ...]) -> None:
         self.file = file
         self.problems = problems
-        count = f"{len(problems)} mistake{'s' if len(problems) != 1 else ''}"
-        lines = "".join(f"\n  - {problem}" for problem in problems)
-        super().__init__(f"{file} has {count}:{lines}")
+        super().__init__(_tell_mistakes(file, problems))
 
 
 class CheckpointError(TidegateError):
@@ -122,9 +126,7 @@ class BackfillError(TidegateError):
 
     def __init__(self, *problems: str) -> None:
         self.problems = problems
-        count = f"{len(problems)} mistake{'s' if len(problems) != 1 else ''}"
-        lines = "".join(f"\n  - {problem}" for problem in problems)
-        super().__init__(f"The backfill has {count}:{lines}")
+        super().__init__(_tell_mistakes("The backfill", problems))
 
 
 class ReplayError(TidegateError):
