@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -212,6 +213,21 @@ def _empty_memory() -> Iterator[None]:
     yield
     MemoryFileSystem.store.clear()
     MemoryFileSystem.pseudo_dirs[:] = [""]
+
+
+@pytest.fixture(autouse=True)
+def _own_modules() -> Iterator[None]:
+    """Forget the modules of a test's own folders: the next one may name another the same."""
+    before = sys.path.copy()
+    yield
+    folders = [Path(entry) for entry in sys.path if entry not in before]
+    sys.path[:] = before
+    if not folders:
+        return
+    files = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
+    for name, file in files.items():
+        if file and any(Path(file).is_relative_to(folder) for folder in folders):
+            del sys.modules[name]
 
 
 @pytest.fixture

@@ -60,17 +60,9 @@ def add_module(deployment):
 
 
 @pytest.fixture
-def invoke(deployment, monkeypatch):
+def invoke(deployment):
     """Run the command within the test; an error of ours is the result's exception."""
-    monkeypatch.setattr(sys, "path", sys.path.copy())
-    yield lambda *arguments: CliRunner().invoke(app, arguments)
-    own = [
-        name
-        for name, module in sys.modules.items()
-        if str(getattr(module, "__file__", None)).startswith(str(deployment.home))
-    ]
-    for name in own:
-        del sys.modules[name]
+    return lambda *arguments: CliRunner().invoke(app, arguments)
 
 
 @pytest.fixture

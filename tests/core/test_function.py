@@ -8,9 +8,8 @@ from tidegate.core.function import load_function
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Write modules into a folder, and forget them after the test."""
-    monkeypatch.setattr(sys, "path", sys.path.copy())
+def folder(tmp_path):
+    """Write modules into a folder."""
 
     def fill(**modules):
         for name, code in modules.items():
@@ -19,14 +18,7 @@ def folder(tmp_path, monkeypatch):
             file.write_text(code)
         return tmp_path
 
-    yield fill
-    own = [
-        name
-        for name, module in sys.modules.items()
-        if str(getattr(module, "__file__", None)).startswith(str(tmp_path))
-    ]
-    for name in own:
-        del sys.modules[name]
+    return fill
 
 
 def test_a_function_is_imported_from_the_folder(folder):
