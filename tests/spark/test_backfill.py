@@ -5,8 +5,10 @@ import json
 import pytest
 
 from tidegate.core.backfill.book import Backfills
+from tidegate.core.backfill.report import render
 from tidegate.core.backfill.request import parse_request
 from tidegate.core.backfill.survey import Survey
+from tidegate.core.backfill.verification import SinkAudit, Verification, verify
 from tidegate.core.checkpoint.progress import read_progress
 from tidegate.core.errors import BackfillError
 from tidegate.core.spec.loader import LoadedSpec
@@ -43,8 +45,8 @@ def begin(settings, tmp_path):
     def begin(pipeline, **asked):
         specs = [LoadedSpec(tmp_path / f"{pipeline.name}.yaml", "", pipeline)]
         request, _ = parse_request({"pipeline": pipeline.name} | asked, specs)
-        whole = Survey(request, pipeline, settings).find_range()
-        return Backfills(pipeline, settings).begin(request, whole)
+        found = Survey(request, pipeline, settings).find()
+        return Backfills(pipeline, settings).begin(request, found)
 
     return begin
 
@@ -77,12 +79,18 @@ def test_a_damaged_range_is_swapped_while_live_runs_go_on(
     run_backfill(pipeline, settings, backfill.id)
 
     assert rows_of("out", "id", "n", "twice") == expected + [(n, n, n * 2) for n in range(40, 50)]
-    done = Backfills(pipeline, settings).read_done(backfill.id)
+    book = Backfills(pipeline, settings)
+    done = book.read_done(backfill.id)
     assert [(one.rows_read, one.written) for one in done.values()] == [
         (10, {"main": 10}),
         (10, {"main": 10}),
         (20, {"main": 20}),
     ]
+    assert verify(book, backfill) == Verification(
+        *(backfill.id, None, 3, 3, sum(one.seconds for one in done.values()), {}),
+        (SinkAudit("main", 40, 0, 0, 0, 0, 40, 40, held=40),),
+        problems=(),
+    )
     assert read_progress(settings.checkpoint_of("p")).query_id == before.query_id
     land(5)
     run = runs.run(pipeline)
@@ -109,19 +117,26 @@ def test_a_slice_that_failed_stops_no_other_and_is_all_that_is_run_again(
 
     monkeypatch.setattr(module, "read_range", read_or_fail)
     damaged = rows_of("out", "id", "n")
-    with pytest.raises(BackfillError, match=r"slice 2 .*the disk is gone"):
+    with pytest.raises(BackfillError, match=r"slice 3 .*the disk is gone"):
         run_backfill(pipeline, settings, backfill.id)
     assert len(parts) == 5
     assert rows_of("out", "id", "n") == damaged  # it is swapped whole or not at all
+    assert verify(Backfills(pipeline, settings), backfill).problems == (
+        "of 5 slices, these are not done: 3",
+    )
+    run_backfill(pipeline, settings, backfill.id, [2])
+    assert rows_of("out", "id", "n") == damaged  # a slice by itself swaps nothing
+    (told,) = verify(Backfills(pipeline, settings), backfill).problems
+    assert told == "main was to have 90 rows of the range, and it was not swapped yet"
     run_backfill(pipeline, settings, backfill.id)
     assert parts[5:] == [backfill.slices[2]]
     assert rows_of("out", "id", "n") == expected
     run_backfill(pipeline, settings, backfill.id)  # once more does nothing
     assert rows_of("out", "id", "n") == expected
-    done = Backfills(pipeline, settings).read_done(backfill.id).values()
-    assert sum(one.rows_read for one in done) == 100
-    assert sum(one.written["main"] for one in done) == 90
-    assert sum(one.quarantined for one in done) == 10
+    verification = verify(Backfills(pipeline, settings), backfill)
+    assert verification.sinks == (SinkAudit("main", 100, 10, 0, 0, 0, 90, 90, held=90),)
+    assert (verification.problems, verification.failed) == ((), {"small": 10})
+    assert "it adds up" in render(verification)
 
 
 def test_rows_are_added_only_where_there_are_none(
@@ -142,7 +157,9 @@ def test_rows_are_added_only_where_there_are_none(
 def test_versions_are_merged_by_their_keys(
     spark, runs, pipeline_of, settings, land, begin, rows_of
 ):
-    bronze = pipeline_of(FILES, sink={"table": "bronze"})
+    bronze = pipeline_of(
+        FILES, transform={"sql": "SELECT *, 'fine' AS other FROM input"}, sink={"table": "bronze"}
+    )
     keyed = {"table": "silver", "mode": "upsert", "keys": ["id"], "sequence": ["n"]}
     source = {"type": "delta", "table": "bronze", "max_files_per_trigger": 1}
     silver = pipeline_of(source, name="silver", sink=keyed)
@@ -152,11 +169,52 @@ def test_versions_are_merged_by_their_keys(
     runs.run(silver)
     expected = rows_of("silver", "id", "n")
     assert len(expected) == 30
-    spark.sql(f"DELETE FROM delta.`{settings.locate_url('silver')}` WHERE id % 2 = 0")
+    table = f"delta.`{settings.locate_url('silver')}`"
+    spark.sql(f"DELETE FROM {table} WHERE id % 2 = 0")
+    spark.sql(f"UPDATE {table} SET other = 'broken' WHERE id % 3 = 0")
     backfill = begin(silver, mode="merge", first_version=0, last_version=1, slices=2)
+    assert backfill.rows == 20
     run_backfill(silver, settings, backfill.id)
     healed = [row for row in expected if row[0] < 20 or row[0] % 2]
     assert rows_of("silver", "id", "n") == healed
+    healed_others = {row[0] for row in rows_of("silver", "id", "other") if row[1] == "broken"}
+    assert healed_others == {21, 27}
+    assert verify(Backfills(silver, settings), backfill).problems == ()
+
+
+def test_versions_are_swapped_where_rows_tell_their_file(
+    spark, runs, pipeline_of, settings, land, begin, damage, rows_of
+):
+    bronze = pipeline_of(FILES, sink={"table": "bronze"})
+    source = {"type": "delta", "table": "bronze", "max_files_per_trigger": 1, "provenance": True}
+    doubled = {"sql": "SELECT *, n * 2 AS twice FROM input WHERE n % 2 = 0"}
+    silver = pipeline_of(source, name="silver", transform=doubled, sink={"table": "silver"})
+    for number in range(4):
+        land(number)
+        runs.run(bronze)
+    runs.run(silver)
+    expected = rows_of("silver", "id", "n", "twice")
+    assert len(expected) == 20
+    damage("silver")
+    damaged = rows_of("silver", "id", "n", "twice")
+    backfill = begin(silver, mode="replace", first_version=1, last_version=2, slices=2)
+    run_backfill(silver, settings, backfill.id)
+    healed = [row for row in expected if 10 <= row[0] < 30]
+    healed += [row for row in damaged if not 10 <= row[0] < 30]
+    assert rows_of("silver", "id", "n", "twice") == sorted(healed)
+    verification = verify(Backfills(silver, settings), backfill)
+    assert verification.sinks == (SinkAudit("main", 20, 0, 0, 10, 0, 10, 10, held=10),)
+    assert verification.problems == ()
+
+    # A stream that begins with rearranged rows cannot tell which version they came from.
+    spark.sql(f"OPTIMIZE delta.`{settings.locate_url('bronze')}`")
+    late = pipeline_of(source, name="late", sink={"table": "late"})
+    runs.run(late)
+    before = rows_of("late", "id", "n")
+    begun = begin(late, mode="replace", first_version=1, last_version=2)
+    with pytest.raises(BackfillError, match="OPTIMIZE had made of earlier ones"):
+        run_backfill(late, settings, begun.id)
+    assert rows_of("late", "id", "n") == before
 
 
 def test_steps_that_remember_are_refused_with_the_reason(runs, pipeline_of, settings, land, begin):
@@ -196,6 +254,6 @@ def test_offsets_are_swapped(runs, pipeline_of, settings, begin, damage, rows_of
     healed = [row for row in expected if is_within(row)]
     healed += [row for row in damaged if not is_within(row)]
     assert rows_of("out", "id", "n", "_partition", "_offset") == sorted(healed)
-    done = Backfills(pipeline, settings).read_done(backfill.id).values()
-    assert sum(one.rows_read for one in done) == 51
-    assert sum(one.quarantined for one in done) == 2
+    verification = verify(Backfills(pipeline, settings), backfill)
+    assert verification.sinks == (SinkAudit("main", 51, 2, 0, 0, 0, 49, 49, held=49),)
+    assert verification.problems == ()

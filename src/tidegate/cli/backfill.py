@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from tidegate.cli.run import submit
-from tidegate.core.backfill.book import Backfill, Backfills, SliceResult
-from tidegate.core.backfill.range import Range
-from tidegate.core.backfill.request import Mode, Request, parse_request
+from tidegate.core.backfill.book import Backfill, Backfills
+from tidegate.core.backfill.report import describe, render
+from tidegate.core.backfill.request import Mode, parse_request
 from tidegate.core.backfill.survey import Survey
-from tidegate.core.ledger import Ledger, Summary
+from tidegate.core.backfill.verification import verify
+from tidegate.core.errors import BackfillError, SubmitError
 from tidegate.core.settings import Settings
 from tidegate.core.spec.loader import choose_pipelines, load_specs
 from tidegate.core.spec.pipeline import Pipeline
@@ -43,6 +43,9 @@ def backfill(
     glob: Annotated[str | None, typer.Option(help="Files: names, as a pattern.")] = None,
     path: Annotated[list[str] | None, typer.Option(help="Files: just this one; repeat it.")] = None,
     slices: Annotated[int, typer.Option(help="Cut the range into so many parts.")] = 1,
+    parallelism: Annotated[
+        int, typer.Option(help="Run so many slices at once, by a driver each.")
+    ] = 1,
     resume: Annotated[
         str | None, typer.Option(metavar="ID", help="Go on with a backfill that was not finished.")
     ] = None,
@@ -72,61 +75,37 @@ def backfill(
             "glob": glob,
             "paths": path or None,
             "slices": slices,
+            "parallelism": parallelism,
         }
         request, pipeline = parse_request(asked, load_specs(settings.pipelines))
-        whole = Survey(request, pipeline, settings).find_range()
-        for line in _describe(request, pipeline, settings, whole):
+        found = Survey(request, pipeline, settings).find()
+        for line in describe(request, pipeline, settings, found):
             print(line, flush=True)
         if dry_run:
             print("Nothing was done.")
             return
         require_jars(settings)
-        begun = Backfills(pipeline, settings).begin(request, whole)
+        begun = Backfills(pipeline, settings).begin(request, found)
     print(f"{name}: {begun.id}; go on with it by --resume, should it be cut off", flush=True)
+    _run_lanes(pipeline, settings, begun, master)
     submit(prepare_backfill(pipeline, settings, begun.id), master)
+    verification = verify(Backfills(pipeline, settings), begun)
+    print(render(verification), end="")
+    if verification.problems:
+        raise BackfillError(*verification.problems)
+
+
+def _run_lanes(pipeline: Pipeline, settings: Settings, begun: Backfill, master: str) -> None:
+    """Run slices by several drivers at once; what they leave is told by the one that follows."""
     done = Backfills(pipeline, settings).read_done(begun.id)
-    Console().print(_render(begun, done.values()))
+    left = [number for number in range(len(begun.slices)) if number not in done]
+    lanes = [left[first :: begun.parallelism] for first in range(begun.parallelism)]
+    if begun.parallelism == 1 or len(left) <= 1:
+        return
 
+    def run(lane: list[int]) -> None:
+        with suppress(SubmitError):
+            submit(prepare_backfill(pipeline, settings, begun.id, lane), master)
 
-def _describe(
-    request: Request, pipeline: Pipeline, settings: Settings, whole: Range
-) -> Iterator[str]:
-    yield f"{pipeline.name}: {request.mode} {whole.describe()}, in {len(whole.split(request.slices))} slices"
-    if request.mode is Mode.REPLACE:
-        tables = ", ".join(sink.table for sink in pipeline.delta_sinks)
-        yield f"{pipeline.name}: all rows of the range in {tables} are swapped"
-    rate = _find_rate(settings, pipeline.name)
-    if rate and whole.kind == "kafka":
-        yield f"{pipeline.name}: about {whole.size / rate:,.0f} s, by the last run's {rate:,.0f} rows a second"
-
-
-def _find_rate(settings: Settings, pipeline: str) -> float | None:
-    """Find how many rows a second the last run read."""
-    latest = Ledger.beside(settings.state_of(pipeline)).find_latest()
-    batches = latest.batches if latest else ()
-    seconds = sum(batch.seconds or 0 for batch in batches)
-    rows = Summary.of(batches).input_rows
-    return rows / seconds if rows and seconds else None
-
-
-def _render(begun: Backfill, done: Iterable[SliceResult]) -> Table:
-    table = Table("slice", "range")
-    for heading in ("read", "written", "put aside", "failed rules", "seconds"):
-        table.add_column(heading, justify="right")
-    for result in done:
-        written = ", ".join(f"{name} {_tell(rows)}" for name, rows in result.written.items())
-        failed = ", ".join(f"{rule} {count:,}" for rule, count in result.failed.items() if count)
-        table.add_row(
-            f"{result.number + 1} of {len(begun.slices)}",
-            begun.slices[result.number].describe(),
-            _tell(result.rows_read),
-            written,
-            f"{result.quarantined:,}",
-            failed,
-            f"{result.seconds:g}",
-        )
-    return table
-
-
-def _tell(rows: int | None) -> str:
-    return "?" if rows is None else f"{rows:,}"
+    with ThreadPoolExecutor(begun.parallelism) as pool:
+        list(pool.map(run, filter(None, lanes)))

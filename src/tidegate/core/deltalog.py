@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
 from typing import Any
+from urllib.parse import unquote
 
 from upath import UPath
 
 from tidegate.core.errors import SourceError
-from tidegate.core.storage import list_names, read_bytes, read_json
+from tidegate.core.storage import list_names, open_path, read_bytes, read_json
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _INTERVAL = re.compile(r"(?:interval\s+)?(\d+)\s+(week|day|hour|minute|second)s?", re.IGNORECASE)
@@ -36,6 +37,22 @@ class TableCommit:
     """How many files of recorded changes (the change data feed) it has."""
     restored: int | None = None
     """The version that it brought the table back to, where that is what it did."""
+
+
+@dataclass(frozen=True)
+class TableChange:
+    """What one commit did to the rows of a Delta table."""
+
+    version: int
+    added: tuple[str, ...]
+    """The files that it added, as the log spells them."""
+    removed: tuple[str, ...]
+    recorded: tuple[str, ...]
+    """The files of recorded changes (the change data feed)."""
+    rearranged: tuple[str, ...]
+    """The files that it put rows of others into, as OPTIMIZE does."""
+    rows: int | None
+    """How many rows were added; None where the log does not tell."""
 
 
 class DeltaLog:
@@ -147,15 +164,7 @@ class DeltaLog:
 
     def read_commit(self, version: int) -> TableCommit:
         """Read one commit: when it was made, how many rows it wrote, for which batches."""
-        file = self._folder / f"{version:020}.json"
-        try:
-            lines = read_bytes(file).splitlines()
-            actions = [json.loads(line) for line in lines if line.strip()]
-        except ValueError as error:
-            raise SourceError(
-                f"The Delta log file {file} is broken: {error}.",
-                remedy="Restore the table's log from a backup.",
-            ) from error
+        actions = self._read_actions(version)
         info: dict[str, Any] = next(
             (action["commitInfo"] for action in actions if "commitInfo" in action), {}
         )
@@ -171,6 +180,39 @@ class DeltaLog:
             change_files=sum("cdc" in action for action in actions),
             restored=_read_restored(info),
         )
+
+    def read_change(self, version: int) -> TableChange:
+        """Read what one commit did to the rows."""
+        actions = self._read_actions(version)
+        added = [action["add"] for action in actions if _changes_data(action, "add")]
+        removed = [action["remove"] for action in actions if _changes_data(action, "remove")]
+        recorded = [action["cdc"]["path"] for action in actions if "cdc" in action]
+        counts = [_count_records(add) for add in added]
+        return TableChange(
+            version,
+            tuple(add["path"] for add in added),
+            tuple(remove["path"] for remove in removed),
+            tuple(recorded),
+            tuple(a["add"]["path"] for a in actions if "add" in a and not _changes_data(a, "add")),
+            None if None in counts else sum(count or 0 for count in counts),
+        )
+
+    def has_file(self, path: str) -> bool:
+        """Whether a file that the log names is there."""
+        decoded = unquote(path)
+        file = open_path(decoded) if ":/" in decoded else self.table / decoded
+        return bool(file.exists())
+
+    def _read_actions(self, version: int) -> list[dict[str, Any]]:
+        file = self._folder / f"{version:020}.json"
+        try:
+            lines = read_bytes(file).splitlines()
+            return [json.loads(line) for line in lines if line.strip()]
+        except ValueError as error:
+            raise SourceError(
+                f"The Delta log file {file} is broken: {error}.",
+                remedy="Restore the table's log from a backup.",
+            ) from error
 
     def _read_checksum(self, version: int) -> dict[str, Any]:
         try:
@@ -191,6 +233,16 @@ class DeltaLog:
                 f"The Delta table {self.table} cannot be read: {error}.",
                 remedy="Restore the table's log from a backup.",
             ) from error
+
+
+def _changes_data(action: dict[str, Any], kind: str) -> bool:
+    return kind in action and bool(action[kind].get("dataChange", True))
+
+
+def _count_records(add: dict[str, Any]) -> int | None:
+    rows = json.loads(add.get("stats") or "{}").get("numRecords")
+    deleted = (add.get("deletionVector") or {}).get("cardinality", 0)
+    return None if rows is None else int(rows) - int(deleted)
 
 
 def _read_interval(spelled: str | None) -> timedelta | None:

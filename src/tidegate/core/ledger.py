@@ -18,7 +18,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from hashlib import sha256
 from itertools import count
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
@@ -29,11 +28,10 @@ from upath import UPath
 from tidegate.core.errors import LedgerError
 from tidegate.core.lateness import EventTimes
 from tidegate.core.shape import SHAPE, Shape
-from tidegate.core.storage import list_names, read_json, write_json
+from tidegate.core.storage import list_names, read_json, spell_name, write_json
 from tidegate.core.target import Target
 
 T = TypeVar("T")
-_LONGEST_NAME = 200
 
 
 class Decision(StrEnum):
@@ -390,11 +388,7 @@ class Ledger:
 
     def _folder_of(self, run_id: str) -> UPath:
         # The prefix keeps ids such as '..' and 'latest.json' from being names of their own.
-        quoted = quote(run_id, safe="+:@")
-        if len(quoted) > _LONGEST_NAME:
-            digest = sha256(run_id.encode()).hexdigest()[:16]
-            quoted = f"{quoted[:_LONGEST_NAME]}~{digest}"
-        return self.folder / f"run={quoted}"
+        return self.folder / f"run={spell_name(run_id)}"
 
     @staticmethod
     def _read(adapter: TypeAdapter[T], file: UPath) -> T | None:

@@ -7,8 +7,10 @@ import json
 import os
 import uuid
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from upath import UPath
 
@@ -16,6 +18,8 @@ from tidegate.core.errors import SettingsError
 
 # Of file systems without hard links, such as object stores that are mounted.
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
+
+_LONGEST_NAME = 200
 
 # Hadoop and fsspec name the same stores differently.
 _HADOOP_TO_FSSPEC = {"s3a": "s3", "s3n": "s3", "abfss": "abfs", "wasbs": "abfs"}
@@ -55,6 +59,14 @@ def spell_for_spark(location: str) -> str:
         return f"{_FSSPEC_TO_HADOOP.get(scheme, scheme)}://{rest}"
     # One slash, as Hadoop itself writes it: Delta compares locations as text.
     return f"file:{open_path(location)}"
+
+
+def spell_name(text: str) -> str:
+    """Spell any text as a part of a file's name: readable, and another for every text."""
+    quoted = quote(text, safe="+:@")
+    if len(quoted) <= _LONGEST_NAME:
+        return quoted
+    return f"{quoted[:_LONGEST_NAME]}~{sha256(text.encode()).hexdigest()[:16]}"
 
 
 def list_names(folder: UPath) -> list[str]:

@@ -59,10 +59,13 @@ def prepare_replay(pipeline: Pipeline, settings: Settings, replay_id: str) -> Su
     return replace(submission, arguments=("--replay", replay_id, pipeline.name))
 
 
-def prepare_backfill(pipeline: Pipeline, settings: Settings, backfill_id: str) -> Submission:
-    """Put together what spark-submit needs to read a range once more."""
+def prepare_backfill(
+    pipeline: Pipeline, settings: Settings, backfill_id: str, slices: Sequence[int] = ()
+) -> Submission:
+    """Put together what spark-submit needs to read a range once more, or just some slices of it."""
     submission = prepare_submission(pipeline, settings, backfill_id)
-    return replace(submission, arguments=("--backfill", backfill_id, pipeline.name))
+    some = [part for number in slices for part in ("--slice", str(number))]
+    return replace(submission, arguments=("--backfill", backfill_id, *some, pipeline.name))
 
 
 def prepare_check(names: Sequence[str], settings: Settings, result: Path) -> Submission:

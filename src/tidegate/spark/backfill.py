@@ -1,68 +1,73 @@
 """Reading a range once more: through the same steps, rules and sinks as a live batch.
 
 Each slice is the only batch of a query of its own, by which sinks know what they have already: as
-batches of one query they would have to come in order, since Delta passes over an earlier one. A range that is replaced goes into a table of its own first, slice by slice, and from there
-into the sink's by one commit.
+batches of one query they would have to come in order, since Delta passes over an earlier one. A range
+that is replaced goes into a table of its own first, slice by slice, and from there into the sink's by
+one commit.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from tidegate.core.backfill.book import Backfill, Backfills, SliceResult
+from tidegate.core.backfill.progress import Progress
 from tidegate.core.backfill.range import DeltaRange, Range
 from tidegate.core.backfill.request import Mode
+from tidegate.core.backfill.survey import tell_remembering
 from tidegate.core.deltalog import DeltaLog
 from tidegate.core.errors import BackfillError
+from tidegate.core.lease import Lease, LeaseFolder, hold_lease
 from tidegate.core.settings import Settings
+from tidegate.core.shape import Shape
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.spec.sinks.delta import DeltaSink
-from tidegate.spark.batch import BatchWriter
+from tidegate.core.spec.source import DeltaSource
 from tidegate.spark.failure import describe_failure
 from tidegate.spark.files import tell_corrupt
 from tidegate.spark.query import OpenQuery, Query
-from tidegate.spark.ranges import read_range, spell_where
+from tidegate.spark.ranges import find_rearranged, read_range, spell_where
 from tidegate.spark.session import open_session
 from tidegate.spark.sinks.delta.transaction import Transaction
+from tidegate.spark.sinks.delta.upsert import DeltaUpsert
 
 _ONLY_BATCH = 0
+_SWAP = "swap"
 _SWAP_TRIES = 5
 _CONFLICT = "CONCURRENT"
+_PLACES = {
+    "files": {"_file"},
+    "delta": {"_file"},
+    "kafka": {"_topic", "_partition", "_offset"},
+}
+"""The columns that say where a row came from, by the kind of its source."""
 
 
-def run_backfill(pipeline: Pipeline, settings: Settings, backfill_id: str) -> None:
-    """Run the slices that are not done yet; one that fails stops no other."""
+def run_backfill(
+    pipeline: Pipeline, settings: Settings, backfill_id: str, slices: Collection[int] = ()
+) -> None:
+    """Run the slices that are not done yet, and swap the range once all are; or just some slices.
+
+    One that fails stops no other.
+    """
     book = Backfills(pipeline, settings)
     backfill = book.read(backfill_id)
-    session = open_session(pipeline)
-    staged = _stage(pipeline, book, backfill) if backfill.mode is Mode.REPLACE else pipeline
-    query = Query(staged, settings, backfill.id, accepts_loss=False).open(session)
-    if query.remembers:
-        raise BackfillError(
-            f"the steps of {pipeline.name} remember rows, and of a range alone they would give other "
-            "results; give the pipeline a new name and a new table, and read the source anew"
-        )
-    filling = _Filling(pipeline, settings, book, backfill, session, query)
-    failures = filling.run_slices()
+    filling = _Filling(pipeline, settings, book, backfill, open_session(pipeline))
+    unknown = [number for number in slices if number not in range(len(backfill.slices))]
+    if unknown:
+        raise BackfillError(f"it has {len(backfill.slices)} slices, and no {unknown}")
+    failures = filling.run_slices(slices or range(len(backfill.slices)))
     if failures:
         raise BackfillError(*failures)
-    if backfill.mode is Mode.REPLACE:
-        filling.swap(staged)
-
-
-def _stage(pipeline: Pipeline, book: Backfills, backfill: Backfill) -> Pipeline:
-    """Have the rows go to tables of the backfill's own."""
-    folder = book.folder_of(backfill.id) / "staged"
-    sinks = tuple(
-        sink.model_copy(update={"table": str(folder / sink.name)})
-        for sink in pipeline.sinks
-        if isinstance(sink, DeltaSink)
-    )
-    return pipeline.model_copy(update={"sinks": sinks})
+    if backfill.mode is Mode.REPLACE and not slices:
+        filling.swap()
 
 
 @dataclass(frozen=True)
@@ -72,47 +77,81 @@ class _Filling:
     book: Backfills
     backfill: Backfill
     session: SparkSession
-    query: OpenQuery
 
-    def run_slices(self) -> list[str]:
-        """Run what is left, and tell what failed."""
+    def run_slices(self, wanted: Collection[int]) -> list[str]:
+        """Run what of some slices is left, and tell what failed."""
         done = self.book.read_done(self.backfill.id)
+        left = [number for number in wanted if number not in done]
+        if not left:
+            return []
+        query = self._open_query()
         failures = []
-        for number, part in enumerate(self.backfill.slices):
-            if number in done:
-                continue
+        for number in left:
             try:
-                result = self._run(number, part)
+                with self._hold(str(number)) as lease:
+                    if number not in self.book.read_done(self.backfill.id):
+                        self._run(query, number, lease)
             except Exception as error:
-                failures.append(f"slice {number} ({part.describe()}): {describe_failure(error)}")
-                continue
-            self.book.record_slice(self.backfill.id, result)
-            self._tell(result)
+                part = self.backfill.slices[number].describe()
+                failures.append(f"slice {number + 1} ({part}): {describe_failure(error)}")
         return failures
 
-    def _run(self, number: int, part: Range) -> SliceResult:
+    def _hold(self, what: str) -> AbstractContextManager[Lease]:
+        return hold_lease(
+            LeaseFolder(self.book.folder_of(self.backfill.id) / "lease" / what),
+            f"{self.backfill.id}, {what}",
+            seconds=self.settings.lease_seconds,
+            tell=self._tell,
+        )
+
+    def _open_query(self) -> OpenQuery:
+        pipeline = self._staged if self.backfill.mode is Mode.REPLACE else self.pipeline
+        run = Query(pipeline, self.settings, self.backfill.id, accepts_loss=False)
+        query = run.open(self.session)
+        if query.remembers:
+            raise BackfillError(tell_remembering(pipeline.name))
+        for outlet in query.writer.outlets:
+            if isinstance(outlet.writer, DeltaUpsert):
+                outlet.writer.heals = True
+        return query
+
+    @property
+    def _staged(self) -> Pipeline:
+        """The pipeline, its rows going to tables of the backfill's own."""
+        folder = self.book.folder_of(self.backfill.id) / "staged"
+        sinks = tuple(
+            sink.model_copy(update={"table": str(folder / sink.name)})
+            for sink in self.pipeline.delta_sinks
+        )
+        return self.pipeline.model_copy(update={"sinks": sinks})
+
+    def _run(self, query: OpenQuery, number: int, lease: Lease) -> None:
         began = time.monotonic()
+        part = self.backfill.slices[number]
         rows = read_range(self.session, self.pipeline, self.settings, part)
         if self.pipeline.puts_records_aside:
             rows = tell_corrupt(rows)
         if self.backfill.mode is Mode.APPEND:
             self._refuse_held(number, part)
-        result = self._writer.write(rows, _ONLY_BATCH, self._name(number))
-        return SliceResult(
+        writer = replace(query.writer, prepare=query.finish, audits=True, check=lease.check)
+        result = writer.write(rows, _ONLY_BATCH, self._name(number))
+        done = SliceResult(
             number,
-            result.input_rows,
+            result.input_rows or 0,
+            result.malformed,
+            result.passages,
             {name: record.rows for name, record in result.sinks.items()},
             result.quarantined,
             result.failed,
             round(time.monotonic() - began, 3),
+            Shape.of(self.pipeline, self.settings.pipelines).digest,
         )
+        lease.check()
+        self.book.record_slice(self.backfill.id, done)
+        self._tell_slice(done)
 
     def _name(self, number: int) -> str:
         return f"{self.backfill.id}:{number}"
-
-    @property
-    def _writer(self) -> BatchWriter:
-        return replace(self.query.writer, prepare=self.query.finish)
 
     def _refuse_held(self, number: int, part: Range) -> None:
         """Refuse to add rows that a table has already."""
@@ -124,29 +163,59 @@ class _Filling:
                 )
 
     def _read_held(self, sink: DeltaSink, part: Range) -> DataFrame | None:
+        """Read the rows of a range that a table has; None where there is no table."""
         if DeltaLog(self.settings.locate(sink.table)).find_version() is None:
             return None
-        table = self.session.read.format("delta").load(self.settings.locate_url(sink.table))
-        needed = {"_file"} if part.kind == "files" else {"_topic", "_partition", "_offset"}
-        if isinstance(part, DeltaRange) or not needed <= set(table.columns):
+        table = self._open_table(sink)
+        if not _PLACES[part.kind] <= set(table.columns):
             raise BackfillError(
                 f"whether the table {sink.table} has rows of it cannot be told, since they do not say "
                 "where they came from; take another mode"
             )
-        return table.where(spell_where(self.session, part))
+        self._refuse_rearranged(sink, table)
+        return table.where(self._spell_where(part))
+
+    def _refuse_rearranged(self, sink: DeltaSink, table: DataFrame) -> None:
+        """Refuse where rows of the range may be known by the file that OPTIMIZE moved them to."""
+        source, whole = self.pipeline.source, self.backfill.range
+        if not (isinstance(source, DeltaSource) and isinstance(whole, DeltaRange)):
+            return
+        names = find_rearranged(self.settings, source, whole.first)
+        if names and not table.where(_take_name(F.col("_file")).isin(names)).isEmpty():
+            raise BackfillError(
+                f"{sink.table} has rows that were read from files which OPTIMIZE had made of earlier "
+                f"ones, so which version they came from cannot be told; begin after version "
+                f"{whole.first}"
+            )
 
     def _has_slice(self, sink: DeltaSink, number: int) -> bool:
         log = DeltaLog(self.settings.locate(sink.table))
         app_id = sink.name_writer(self._name(number))
         return _ONLY_BATCH in log.find_batches(app_id, (_ONLY_BATCH,))
 
-    def swap(self, staged: Pipeline) -> None:
+    def _open_table(self, sink: DeltaSink) -> DataFrame:
+        return self.session.read.format("delta").load(self.settings.locate_url(sink.table))
+
+    def _spell_where(self, part: Range) -> str:
+        return spell_where(self.session, self.pipeline, self.settings, part)
+
+    def swap(self) -> None:
         """Swap the range in each table, by one commit."""
-        where = spell_where(self.session, self.backfill.range)
-        for sink, source in zip(self.pipeline.delta_sinks, staged.delta_sinks, strict=True):
-            rows = self.session.read.format("delta").load(self.settings.locate_url(source.table))
-            self._swap(sink, rows, where)
-            print(f"tidegate: {self.pipeline.name} {sink.table}: the range is swapped", flush=True)
+        with self._hold(_SWAP) as lease:
+            swapped = self.book.read_swaps(self.backfill.id)
+            left = [sink for sink in self.pipeline.delta_sinks if sink.name not in swapped]
+            if not left:
+                return
+            where = self._spell_where(self.backfill.range)
+            staged = {sink.name: sink for sink in self._staged.delta_sinks}
+            for sink in left:
+                if DeltaLog(self.settings.locate(sink.table)).find_version() is not None:
+                    self._refuse_rearranged(sink, self._open_table(sink))
+                lease.check()
+                self._swap(sink, self._open_table(staged[sink.name]), where)
+                rows = self._open_table(sink).where(where).count()
+                self.book.record_swap(self.backfill.id, sink.name, rows)
+                self._tell(f"{sink.table}: the range is swapped, {rows:,} rows")
 
     def _swap(self, sink: DeltaSink, rows: DataFrame, where: str) -> None:
         transaction = Transaction(sink.name_writer(self.backfill.id), _ONLY_BATCH)
@@ -161,11 +230,17 @@ class _Filling:
             else:
                 return
 
-    def _tell(self, result: SliceResult) -> None:
-        written = ", ".join(f"{rows} to {name}" for name, rows in result.written.items())
-        print(
-            f"tidegate: {self.pipeline.name} slice {result.number + 1} of "
-            f"{len(self.backfill.slices)}: {result.rows_read} rows read, {written}, "
-            f"{result.quarantined} put aside, {result.seconds} s",
-            flush=True,
+    def _tell_slice(self, done: SliceResult) -> None:
+        written = ", ".join(f"{rows} to {name}" for name, rows in done.written.items())
+        self._tell(
+            f"slice {done.number + 1} of {len(self.backfill.slices)}: {done.rows_read} rows read, "
+            f"{written}, {done.quarantined} put aside, {done.seconds} s"
         )
+        self._tell(Progress.of(self.book, self.backfill).describe())
+
+    def _tell(self, told: str) -> None:
+        print(f"tidegate: {self.pipeline.name} {told}", flush=True)
+
+
+def _take_name(path: Column) -> Column:
+    return F.element_at(F.split(path, "/"), -1)

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from tidegate.core.ledger import SinkRecord
+from tidegate.core.passage import ALL_SINKS, Passage
 from tidegate.core.spec.pipeline import BATCH
 from tidegate.spark.gate import Gate
 from tidegate.spark.hold import hold
@@ -31,6 +32,9 @@ class BatchResult:
     failed: dict[str, int] = field(default_factory=dict)
     input_rows: int | None = None
     """How many rows were read, where Spark may count some twice."""
+    malformed: int = 0
+    passages: dict[str, Passage] = field(default_factory=dict)
+    """How all rows passed the rules of all sinks, by no name, and of each; where that is asked for."""
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,10 @@ class _Chosen:
     marked: Tally
 
     @classmethod
-    def of(cls, outlet: Outlet, rows: DataFrame, at_ms: int | None) -> _Chosen:
+    def of(cls, outlet: Outlet, rows: DataFrame, at_ms: int | None, *, audits: bool) -> _Chosen:
         """Choose an outlet's rows out of those that all of them may take, as of a time."""
         marked = pin_time(outlet.gate.mark(outlet.choose(rows)), at_ms)
-        return cls(outlet, Tally(marked, outlet.gate.list_counts()))
+        return cls(outlet, Tally(marked, outlet.gate.list_counts(audits=audits)))
 
     def judge(self) -> None:
         """Refuse rows by which the run must stop, before any sink has taken its own."""
@@ -90,6 +94,8 @@ class BatchWriter:
     """Whether rows say which batch gave them, so that a later result is known from an earlier."""
     remembers: bool = False
     """Whether steps keep state: it is saved only where all rows are made, and once."""
+    audits: bool = False
+    """Whether it is counted what becomes of every row."""
     prepare: Callable[[DataFrame], DataFrame] | None = None
     """Takes rows through the steps, where batches are as their source gave them."""
     read_malformed: Callable[[int], DataFrame] | None = None
@@ -109,12 +115,16 @@ class BatchWriter:
         rows = self.prepare(rows) if self.prepare else rows
         rows = add_batch(rows, batch_id) if self.adds_batch else rows
         at_ms = self.find_time(batch_id)
-        marked = Tally(pin_time(self.gate.mark(rows), at_ms), self.gate.list_counts())
+        marked = Tally(
+            pin_time(self.gate.mark(rows), at_ms), self.gate.list_counts(audits=self.audits)
+        )
         with self._hold(marked.rows) as (held, is_held):
             if is_held:
                 self.gate.judge(marked.read(were_written=False))
             kept = self.gate.keep(held)
-            chosen = [_Chosen.of(outlet, kept, at_ms) for outlet in self.outlets]
+            chosen = [
+                _Chosen.of(outlet, kept, at_ms, audits=self.audits) for outlet in self.outlets
+            ]
             if is_held:
                 for one in chosen:
                     one.judge()
@@ -130,7 +140,7 @@ class BatchWriter:
                 if not records:
                     marked.read(were_written=is_held or was_counted)
                     # Counting the rows after the steps has counted these too.
-                    is_seen = is_held or was_counted or bool(self.gate.rules)
+                    is_seen = is_held or was_counted or bool(self.gate.rules) or self.audits
                     seen = raw.read(were_written=is_seen)
                     malformed = self._find_malformed(batch, seen.get(MALFORMED, 0), batch_id)
                     settled.append(self._settle(self.gate, marked, batch_id, query_id, malformed))
@@ -139,7 +149,20 @@ class BatchWriter:
                 settled.append(self._settle(one.outlet.gate, one.marked, batch_id, query_id))
         failed = {rule: count for part in settled for rule, count in part.failed.items()}
         quarantined = sum(part.quarantined for part in settled)
-        return BatchResult(records, quarantined, failed, seen.get(_TOTAL))
+        return BatchResult(
+            *(records, quarantined, failed, seen.get(_TOTAL), seen.get(MALFORMED, 0)),
+            self._audit(marked, chosen),
+        )
+
+    def _audit(self, marked: Tally, chosen: list[_Chosen]) -> dict[str, Passage]:
+        """Tell how all rows passed; they are counted by now."""
+        if not self.audits:
+            return {}
+        passages = {
+            one.outlet.writer.name: one.outlet.gate.audit(one.marked.read(were_written=True))
+            for one in chosen
+        }
+        return {ALL_SINKS: self.gate.audit(marked.read(were_written=True))} | passages
 
     @property
     def puts_aside(self) -> bool:

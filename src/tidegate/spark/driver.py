@@ -24,6 +24,15 @@ def main(arguments: list[str] | None = None) -> int:
     what.add_argument("--replay", help="the replay of what was put aside, as it was begun")
     what.add_argument("--backfill", help="the backfill, as it was begun")
     what.add_argument("--check", help="hold the specs against their checkpoints; the result's file")
+    parser.add_argument(
+        "--slice",
+        dest="slices",
+        metavar="N",
+        type=int,
+        action="append",
+        default=[],
+        help="just this slice of the backfill; repeat it",
+    )
     parser.add_argument("--try", dest="try_number", help="which try of a task it is")
     parser.add_argument("pipelines", nargs="+", metavar="PIPELINE")
     options = parser.parse_args(arguments)
@@ -38,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
             if options.replay:
                 replay_quarantine(pipeline, settings, options.replay)
             elif options.backfill:
-                run_backfill(pipeline, settings, options.backfill)
+                run_backfill(pipeline, settings, options.backfill, options.slices)
             else:
                 run_pipeline(pipeline, settings, options.run_id, options.try_number)
         except Exception as error:

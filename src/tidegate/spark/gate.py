@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from tidegate.core.errors import ExpectationError, TransformError
+from tidegate.core.passage import Passage
 from tidegate.core.spec.expectation import Expectation, OnFail
 from tidegate.spark.columns import quote, refer, spell_content
 from tidegate.spark.sources import first_line
@@ -18,6 +19,8 @@ FAILED = "__tidegate_failed"
 """The column of the labels of the rules that a row does not meet."""
 
 _TOTAL = "__tidegate_total"
+_KEPT = "__tidegate_kept"
+_ASIDE = "__tidegate_aside"
 _PLACE = ("_topic", "_partition", "_offset", "_file")
 
 
@@ -66,12 +69,22 @@ class Gate:
         fatal = self._list_labels(OnFail.FAIL)
         return _stop_at(marked, fatal) if fatal else marked
 
-    def list_counts(self) -> dict[str, Column]:
-        """List what is counted: all rows, and those that fail each rule."""
+    def list_counts(self, *, audits: bool = False) -> dict[str, Column]:
+        """List what is counted: all rows, those that fail each rule, and what becomes of all."""
         if not self.rules:
-            return {}
+            all_rows = dict.fromkeys((_TOTAL, _KEPT), F.lit(True))
+            return all_rows | {_ASIDE: F.lit(False)} if audits else {}
         counts = {rule.label: F.array_contains(FAILED, rule.label) for rule in self.rules}
-        return {_TOTAL: F.lit(True)} | counts
+        counts[_TOTAL] = F.lit(True)
+        if audits:
+            counts[_KEPT] = ~_fails_any(self._list_labels(OnFail.DROP, OnFail.QUARANTINE))
+            counts[_ASIDE] = _fails_any(self._list_labels(OnFail.QUARANTINE))
+        return counts
+
+    @staticmethod
+    def audit(counts: Mapping[str, int]) -> Passage:
+        """Tell what became of all rows, where that was counted."""
+        return Passage(counts[_TOTAL], counts[_KEPT], counts[_ASIDE])
 
     def keep(self, marked: DataFrame) -> DataFrame:
         """Keep the rows that go on."""

@@ -8,15 +8,17 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.core.backfill.range import DeltaRange, FilesRange, KafkaRange, Range
+from tidegate.core.deltalog import DeltaLog
 from tidegate.core.errors import BackfillError
 from tidegate.core.settings import Settings
-from tidegate.core.spec.files import FilesSource
+from tidegate.core.spec.files import PROVENANCE, FilesSource
 from tidegate.core.spec.kafka import KafkaSource
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.spec.source import DeltaSource
 from tidegate.core.storage import spell_for_spark
 from tidegate.spark.files import FilesReader
 from tidegate.spark.kafka import KafkaReader
+from tidegate.spark.sources import tell_file
 
 
 def read_range(
@@ -33,11 +35,12 @@ def read_range(
             urls = tuple(spell_for_spark(path) for path in paths)
             return replace(FilesReader(source, settings), urls=urls).read(session)
         case (DeltaSource() as source, DeltaRange(first, last)):
-            return _read_versions(session, source, settings.locate_url(source.table), first, last)
+            location = settings.locate_url(source.table)
+            return tell_file(_read_versions(session, source, location, first, last), source)
     raise AssertionError((pipeline.source, part))
 
 
-def spell_where(session: SparkSession, part: Range) -> str:
+def spell_where(session: SparkSession, pipeline: Pipeline, settings: Settings, part: Range) -> str:
     """Spell which rows of a table came from a range, by their provenance."""
     match part:
         case KafkaRange(offsets):
@@ -50,10 +53,25 @@ def spell_where(session: SparkSession, part: Range) -> str:
         case FilesRange(paths):
             urls = [spell_for_spark(path) for path in paths]
             files = session.read.format("binaryFile").load(urls).select("_metadata.file_path")
-            names = (row.file_path.replace("'", "\\'") for row in files.collect())
-            listed = ", ".join(f"'{name}'" for name in sorted(names))
-            return f"_file IN ({listed})"
-    raise AssertionError(part)
+            return _spell_files(files)
+        case DeltaRange():
+            # Of Parquet, this reads how many rows there are and nothing else.
+            rows = read_range(session, pipeline, settings, part)
+            return _spell_files(rows.select(PROVENANCE[0]).distinct())
+
+
+def _spell_files(files: DataFrame) -> str:
+    names = sorted(str(row[0]).replace("'", "\\'") for row in files.collect())
+    listed = ", ".join(f"'{name}'" for name in names)
+    return f"{PROVENANCE[0]} IN ({listed})" if names else "false"
+
+
+def find_rearranged(settings: Settings, source: DeltaSource, first: int) -> list[str]:
+    """Find the files that rows of a version or later ones were moved to, as OPTIMIZE does."""
+    log = DeltaLog(settings.locate(source.table))
+    versions = range(first, log.require_version() + 1)
+    paths = (path for version in versions for path in log.read_change(version).rearranged)
+    return [path.rpartition("/")[2] for path in paths]
 
 
 def _read_versions(
@@ -64,6 +82,8 @@ def _read_versions(
         reader = session.read.format("delta").option("readChangeFeed", "true")
         return reader.options(startingVersion=first, endingVersion=last).load(location)
     jvm: Any = session._jvm  # noqa: SLF001
+    # Delta makes rows of whatever session is the active one, and views of another are not theirs.
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # noqa: SLF001
     none = jvm.scala.Option.empty()
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, location)  # noqa: SLF001
     added = jvm.java.util.ArrayList()

@@ -7,12 +7,13 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from tidegate.core.connection import read_connection
 from tidegate.core.errors import SourceError
 from tidegate.core.settings import Settings
-from tidegate.core.spec.files import FilesSource
+from tidegate.core.spec.files import PROVENANCE, FilesSource
 from tidegate.core.spec.kafka import KafkaSource
 from tidegate.core.spec.pipeline import ONLY_SOURCE
 from tidegate.core.spec.source import DeltaSource, RateSource, Source, SparkSource
@@ -86,7 +87,13 @@ def _open_delta(reader: DataStreamReader, source: DeltaSource, settings: Setting
         readChangeFeed="true" if source.change_data_feed else None,
         skipChangeCommits="true" if source.skip_change_commits else None,
     )
-    return reader.load(settings.locate_url(source.table))
+    return tell_file(reader.load(settings.locate_url(source.table)), source)
+
+
+def tell_file(rows: DataFrame, source: DeltaSource) -> DataFrame:
+    """Add the file of a Delta table that each row was read from, where that is asked for."""
+    # A stream of Delta has no _metadata, which would say the same.
+    return rows.withColumn(PROVENANCE[0], F.input_file_name()) if source.provenance else rows
 
 
 def _open_format(reader: DataStreamReader, source: SparkSource) -> DataFrame:

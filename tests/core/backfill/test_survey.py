@@ -1,5 +1,6 @@
 """What of a range is there: found, or refused with what is left of it."""
 
+import json
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from tests.core.backfill.test_request import DELTA, FILES, KAFKA, UPSERT, spec
 from tidegate.core.backfill.range import DeltaRange, FilesRange, KafkaRange
 from tidegate.core.backfill.request import parse_request
-from tidegate.core.backfill.survey import Survey
+from tidegate.core.backfill.survey import Found, Survey
 from tidegate.core.errors import BackfillError, BlockedError
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -20,7 +21,7 @@ def find(settings):
     def find(loaded, **given):
         asked = {"pipeline": loaded.name, "mode": "append"} | given
         request, pipeline = parse_request(asked, [loaded])
-        return Survey(request, pipeline, settings).find_range()
+        return Survey(request, pipeline, settings).find().range
 
     return find
 
@@ -116,6 +117,29 @@ class TestDelta:
         told = refuse(silver, mode="merge", first_version=0, last_version=9)
         assert "has versions 2 to 4, and 0 is gone; begin at 2" in told
         assert "the newest version" in told
+
+    def test_the_log_tells_how_many_rows_there_are(self, bronze, settings):
+        assert bronze
+        silver = spec("silver", DELTA, UPSERT)
+        asked = {"pipeline": "silver", "mode": "merge", "first_version": 1}
+        request, pipeline = parse_request(asked, [silver])
+        assert Survey(request, pipeline, settings).find() == Found(DeltaRange(1, 4), rows=12)
+
+    def test_versions_that_were_vacuumed_are_told_with_what_is_left(self, bronze, refuse):
+        actions = map(json.loads, (bronze.log / f"{1:020}.json").read_text().splitlines())
+        (path,) = (action["add"]["path"] for action in actions if "add" in action)
+        (bronze.path / path).unlink()
+        silver = spec("silver", DELTA, UPSERT)
+        told = refuse(silver, mode="merge", first_version=0, last_version=3)
+        assert "the files of versions 1 of" in told
+        assert "versions 2 to 3 are left of it" in told
+        assert "its end is gone too" in refuse(silver, mode="merge", last_version=1)
+
+    @pytest.mark.usefixtures("bronze")
+    def test_steps_that_remember_are_refused_before_anything_else(self, checkpoint_of, refuse):
+        checkpoint_of("silver").batches(1).put("state/0/_metadata/metadata", b"v1")
+        silver = spec("silver", DELTA, UPSERT)
+        assert "remember rows" in refuse(silver, mode="merge", first_version=0)
 
 
 @pytest.mark.kafka

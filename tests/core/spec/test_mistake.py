@@ -11,7 +11,8 @@ FILES = (
     "max_files_per_trigger, on_unknown, options, path, provenance, recursive, schema, type, watermark"
 )
 DELTA = (
-    "change_data_feed, max_bytes_per_trigger, max_files_per_trigger, schema_tracking, skip_change_commits, "
+    "change_data_feed, max_bytes_per_trigger, max_files_per_trigger, provenance, "
+    "schema_tracking, skip_change_commits, "
     "starting_timestamp, starting_version, table, type, watermark"
 )
 SINK = (

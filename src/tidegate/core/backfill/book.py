@@ -2,7 +2,10 @@
 
     backfills/<id>/plan.json          the range, its slices, and what becomes of rows that are there
     backfills/<id>/slices/<n>.json    what a slice did, written once it is done
+    backfills/<id>/lease/<n>/         who runs a slice, so that no two do
     backfills/<id>/staged/<sink>/     the rows of a range that is to be swapped
+    backfills/<id>/swaps/<sink>.json  how many rows of the range a table has since it was swapped
+    backfills/<id>/verification.json  whether it all adds up
 
 Nothing of it is read by live runs. A slice that is written down is never run again.
 """
@@ -11,16 +14,19 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from upath import UPath
 
 from tidegate.core.backfill.range import Range
 from tidegate.core.backfill.request import Mode, Request
+from tidegate.core.backfill.survey import Found
 from tidegate.core.errors import BackfillError, LedgerError
+from tidegate.core.passage import Passage
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
-from tidegate.core.storage import list_names, read_json, write_json
+from tidegate.core.storage import list_names, read_json, spell_name, write_json
 
 _PREFIX = "backfill__"
 
@@ -34,6 +40,10 @@ class Backfill:
     range: Range
     slices: tuple[Range, ...]
     begun_at: str
+    parallelism: int = 1
+    """How many slices may be run at once."""
+    rows: int | None = None
+    """How many rows the source has in the range, where its log tells."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +51,23 @@ class SliceResult:
     """What became of the rows of a slice."""
 
     number: int
-    rows_read: int | None
+    rows_read: int
+    malformed: int
+    passages: dict[str, Passage]
+    """How rows passed the rules of all sinks, by no name, and of each sink."""
     written: dict[str, int | None]
     """Rows by sink; None where a sink does not tell."""
     quarantined: int
     failed: dict[str, int] = field(default_factory=dict)
     """How many rows failed each rule."""
     seconds: float = 0.0
+    digest: str = ""
+    """Of the spec and its Python, by which slices are known to be alike."""
+
+
+def name_backfill(run: str) -> str:
+    """Name the backfill of a run, so that the run finds it again when it is tried again."""
+    return f"{_PREFIX}{spell_name(run)}"
 
 
 _BACKFILL: TypeAdapter[Backfill] = TypeAdapter(Backfill)
@@ -61,15 +81,22 @@ class Backfills:
     pipeline: Pipeline
     settings: Settings
 
-    def begin(self, request: Request, whole: Range) -> Backfill:
-        """Write down what is to be done."""
+    def begin(self, request: Request, found: Found, name: str | None = None) -> Backfill:
+        """Write down what is to be done, by a name of its own or the present time."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        slices: list[Range] = [*whole.split(request.slices)]
-        backfill = Backfill(f"{_PREFIX}{now}", request.mode, whole, tuple(slices), now)
+        slices: list[Range] = [*found.range.split(request.slices)]
+        backfill = Backfill(
+            *(name or name_backfill(now), request.mode, found.range, tuple(slices), now),
+            *(request.parallelism, found.rows),
+        )
         write_json(
             self.folder_of(backfill.id) / "plan.json", _BACKFILL.dump_python(backfill, mode="json")
         )
         return backfill
+
+    def has(self, backfill_id: str) -> bool:
+        """Whether a backfill was begun."""
+        return (self.folder_of(backfill_id) / "plan.json").exists()
 
     def read(self, backfill_id: str) -> Backfill:
         """Read what is to be done."""
@@ -100,6 +127,21 @@ class Backfills:
         names = (name for name in list_names(folder) if name.removesuffix(".json").isdigit())
         found = (_RESULT.validate_python(read_json(folder / name)) for name in names)
         return {result.number: result for result in sorted(found, key=lambda one: one.number)}
+
+    def record_swap(self, backfill_id: str, sink: str, rows: int) -> None:
+        """Write down how many rows of the range a sink's table has since it was swapped."""
+        write_json(self.folder_of(backfill_id) / "swaps" / f"{sink}.json", {"rows": rows})
+
+    def read_swaps(self, backfill_id: str) -> dict[str, int]:
+        """Read how many rows of the range each table has that was swapped."""
+        folder = self.folder_of(backfill_id) / "swaps"
+        names = (name for name in list_names(folder) if name.endswith(".json"))
+        swaps = {name.removesuffix(".json"): read_json(folder / name) or {} for name in names}
+        return {sink: swap["rows"] for sink, swap in swaps.items() if swap}
+
+    def record_verification(self, backfill_id: str, value: dict[str, Any]) -> None:
+        """Write down whether it all adds up."""
+        write_json(self.folder_of(backfill_id) / "verification.json", value)
 
     def folder_of(self, backfill_id: str) -> UPath:
         """Find where a backfill keeps what is its own."""

@@ -159,14 +159,18 @@ def _find_misfits(given: Mapping[str, Any], pipeline: Pipeline) -> Iterator[str]
             yield f"mode: {mode} is not for the sink {sink.name}: {told}"
 
 
-def _find_misfit(mode: Any, sink: Sink, source: Source | None) -> str | None:
-    is_keyed = (isinstance(sink, DeltaSink) and sink.mode in KEYED) or (
+def is_keyed(sink: Sink) -> bool:
+    """Whether a sink knows rows by their keys."""
+    return (isinstance(sink, DeltaSink) and sink.mode in KEYED) or (
         isinstance(sink, JdbcSink) and sink.mode is JdbcMode.UPSERT
     )
+
+
+def _find_misfit(mode: Any, sink: Sink, source: Source | None) -> str | None:
     match mode:
-        case Mode.MERGE if not is_keyed:
+        case Mode.MERGE if not is_keyed(sink):
             return "it does not know rows by keys; take replace or append"
-        case Mode.APPEND if is_keyed:
+        case Mode.APPEND if is_keyed(sink):
             return "it knows rows by keys; take merge"
         case Mode.REPLACE:
             return _find_misfit_of_replace(sink, source)
@@ -180,9 +184,9 @@ def _find_misfit_of_replace(sink: Sink, source: Source | None) -> str | None:
         return (
             f"its mode is {sink.mode}, and a row of it may come from outside the range; take merge"
         )
-    if isinstance(source, DeltaSource):
-        return "rows of a Delta source do not tell which version they came from"
-    if isinstance(source, KafkaSource | FilesSource) and not source.provenance:
+    if isinstance(source, DeltaSource) and source.change_data_feed:
+        return "a change stands for rows of other versions too; take merge into a table with keys"
+    if isinstance(source, KafkaSource | FilesSource | DeltaSource) and not source.provenance:
         return "its rows do not tell where they came from; source.provenance must be true"
     return None
 

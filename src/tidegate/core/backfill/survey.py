@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -22,6 +23,20 @@ from tidegate.core.spec.files import FilesSource
 from tidegate.core.spec.kafka import KafkaSource
 from tidegate.core.spec.pipeline import ONLY_SOURCE, Pipeline
 from tidegate.core.spec.source import DeltaSource
+from tidegate.core.storage import list_names
+
+_LOOKS_AT_ONCE = 16
+_TOLD = 3
+"""How many of a list are named."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """A range as it is in the source now."""
+
+    range: Range
+    rows: int | None = None
+    """How many rows it has, where the source's log tells."""
 
 
 @dataclass(frozen=True)
@@ -33,22 +48,30 @@ class Survey:
     settings: Settings
     connect: ReadConnection = read_connection
 
-    def find_range(self) -> Range:
+    def find(self) -> Found:
         """Find the range as it is in the source now."""
+        self._refuse_state()
         match self.pipeline.source:
             case KafkaSource() as source:
-                found: Range = self._find_offsets(source)
+                found = Found(self._find_offsets(source))
             case DeltaSource() as source:
-                found = self._find_versions(DeltaLog(self.settings.locate(source.table)))
+                log = DeltaLog(self.settings.locate(source.table))
+                versions = self._find_versions(log)
+                found = Found(versions, _count_rows(log, source, versions))
             case FilesSource() as source:
-                found = self._find_files(source)
+                found = Found(self._find_files(source))
             case _:
                 raise AssertionError(self.pipeline.source)
-        if not found.size:
+        if not found.range.size:
             raise BackfillError("the range is empty: nothing in the source lies in it")
         if self.request.mode is not Mode.MERGE:
-            self._refuse_unread(found)
+            self._refuse_unread(found.range)
         return found
+
+    def _refuse_state(self) -> None:
+        """Refuse a pipeline whose live query remembers rows, as far as its checkpoint tells."""
+        if list_names(self.settings.checkpoint_of(self.pipeline.name) / "state"):
+            raise BackfillError(tell_remembering(self.pipeline.name))
 
     def _refuse_unread(self, found: Range) -> None:
         """Refuse what live runs have yet to read: they would bring its rows once more."""
@@ -72,10 +95,9 @@ class Survey:
                 known = {strip_scheme(file.path) for file in logged if file.log_offset <= up_to}
                 unread = [path for path in paths if path not in known]
         if unread:
-            more = f" and {len(unread) - 3:,} more" if len(unread) > 3 else ""  # noqa: PLR2004
             raise BackfillError(
-                f"live runs of {self.pipeline.name} have not committed {', '.join(unread[:3])}{more} yet, "
-                "and would bring those rows once more; leave them out, or let a run commit them first"
+                f"live runs of {self.pipeline.name} have not committed {_name_some(unread)} yet, and "
+                " would bring those rows once more; leave them out, or let a run commit them first"
             )
 
     def _find_offsets(self, source: KafkaSource) -> KafkaRange:
@@ -170,8 +192,7 @@ class Survey:
         ]
         missing = [path for path in whole if path not in landed]
         if missing:
-            more = f" and {len(missing) - 3:,} more" if len(missing) > 3 else ""  # noqa: PLR2004
-            raise BackfillError(f"paths: not in {root} (any more): {', '.join(missing[:3])}{more}")
+            raise BackfillError(f"paths: not in {root} (any more): {_name_some(missing)}")
         return tuple(dict.fromkeys(whole))
 
 
@@ -195,6 +216,62 @@ def _find_missing_offsets(asked: OffsetRange, ends: TopicEnds) -> Iterator[str]:
                 yield f"{place} begins at {start:,}, which has expired; {left}"
             elif end > last:
                 yield f"{place} ends at {last:,}, before {end:,}"
+
+
+def tell_remembering(pipeline: str) -> str:
+    """Say why a pipeline that remembers rows is refused."""
+    return (
+        f"pipeline: the steps of {pipeline} remember rows, and of a range alone they would give other "
+        "results; give the pipeline a new name and a new table, and read the source anew"
+    )
+
+
+def _count_rows(log: DeltaLog, source: DeltaSource, versions: DeltaRange) -> int | None:
+    """Count the rows of some versions as their log tells them; refuse those that cannot be read."""
+    changes = [log.read_change(number) for number in range(versions.first, versions.last + 1)]
+    if source.change_data_feed:
+        needed = {
+            change.version: change.recorded or change.added + change.removed for change in changes
+        }
+    else:
+        refused = [str(change.version) for change in changes if change.removed]
+        if refused and not source.skip_change_commits:
+            raise BackfillError(
+                f"versions {_name_some(refused)} of {source.table} changed or deleted rows, which a "
+                "stream of it refuses too; say skip_change_commits or change_data_feed in the source"
+            )
+        changes = [change for change in changes if not change.removed]
+        needed = {change.version: change.added for change in changes}
+    _refuse_vacuumed(log, versions, needed)
+    counts = [None if source.change_data_feed else change.rows for change in changes]
+    return None if None in counts else sum(count or 0 for count in counts)
+
+
+def _refuse_vacuumed(
+    log: DeltaLog, versions: DeltaRange, needed: dict[int, tuple[str, ...]]
+) -> None:
+    files = [(version, path) for version, paths in needed.items() for path in paths]
+    with ThreadPoolExecutor(_LOOKS_AT_ONCE) as pool:
+        there = pool.map(log.has_file, (path for _, path in files))
+        gone = sorted(
+            {version for (version, _), is_there in zip(files, there, strict=True) if not is_there}
+        )
+    if not gone:
+        return
+    left = (
+        f"versions {gone[-1] + 1} to {versions.last} are left of it"
+        if gone[-1] < versions.last
+        else "its end is gone too"
+    )
+    raise BackfillError(
+        f"the files of versions {_name_some(list(map(str, gone)))} of {log.table} are gone, by VACUUM or "
+        f"by hand; {left}"
+    )
+
+
+def _name_some(names: list[str]) -> str:
+    more = f" and {len(names) - _TOLD:,} more" if len(names) > _TOLD else ""
+    return ", ".join(names[:_TOLD]) + more
 
 
 def _to_ms(at: datetime) -> int:

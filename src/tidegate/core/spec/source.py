@@ -47,6 +47,12 @@ class DeltaSource(TimedSource):
         description="Pass over commits that change or delete rows, their inserts included.",
     )
 
+    provenance: bool = Field(
+        default=False,
+        description="Add _file, the file of the table that a row was read from, so that a range of "
+        "versions can be replaced.",
+    )
+
     @classmethod
     def find_conflicts(cls, given: Mapping[str, Any]) -> Iterator[str]:
         """Yield what is wrong between fields, looking at what was given."""
@@ -55,8 +61,11 @@ class DeltaSource(TimedSource):
             yield "needs max_files_per_trigger or max_bytes_per_trigger"
         if {"starting_version", "starting_timestamp"} <= said:
             yield "takes starting_version or starting_timestamp, not both"
-        if is_true(given.get("change_data_feed")) and is_true(given.get("skip_change_commits")):
-            yield "change_data_feed reads changes, so skip_change_commits must go"
+        if is_true(given.get("change_data_feed")):
+            if is_true(given.get("skip_change_commits")):
+                yield "change_data_feed reads changes, so skip_change_commits must go"
+            if is_true(given.get("provenance")):
+                yield "change_data_feed adds _commit_version, so provenance must go"
 
 
 class RateSource(TimedSource):

@@ -30,6 +30,9 @@ class DeltaUpsert(KeyedWriter):
     compares the two, and where it was deleted, so does what is remembered of the delete.
     """
 
+    heals = False
+    """Whether a row takes the place of one that is just as new: by a backfill, of its own."""
+
     def _write(self, batch: DataFrame, transaction: Transaction) -> None:
         newest = keep_newest(self._mark(batch), self.sink.keys, self.sink.sequence)
         is_new = self._version is None
@@ -69,10 +72,11 @@ class DeltaUpsert(KeyedWriter):
     def _merge(self, changes: DataFrame, transaction: Transaction) -> None:
         stored, changed = self._spell_sequence(STORED), self._spell_sequence(CHANGED)
         columns = assign(changes.drop(DELETED).columns)
+        is_newer = f"{changed} {'>=' if self.heals else '>'} {stored}"
         merge = (
             self._start_merge(changes, self.sink.keys)
             .whenMatchedDelete(f"{CHANGED}.{DELETED} AND {changed} >= {stored}")
-            .whenMatchedUpdate(f"NOT {CHANGED}.{DELETED} AND {changed} > {stored}", columns)
+            .whenMatchedUpdate(f"NOT {CHANGED}.{DELETED} AND {is_newer}", columns)
             .whenNotMatchedInsert(f"NOT {CHANGED}.{DELETED}", columns)
         )
         with transaction.set_on(changes.sparkSession):
