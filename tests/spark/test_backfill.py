@@ -87,7 +87,7 @@ def test_a_damaged_range_is_swapped_while_live_runs_go_on(
         (20, {"main": 20}),
     ]
     assert verify(book, backfill) == Verification(
-        *(backfill.id, None, 3, 3, sum(one.seconds for one in done.values()), {}),
+        *(backfill.id, None, 3, 3, round(sum(one.seconds for one in done.values()), 3), {}),
         (SinkAudit("main", 40, 0, 0, 0, 0, 40, 40, held=40),),
         problems=(),
     )
