@@ -13,7 +13,7 @@ from tidegate.core.checkpoint.progress import read_progress
 from tidegate.core.errors import BackfillError
 from tidegate.core.spec.loader import LoadedSpec
 from tidegate.spark import backfill as module
-from tidegate.spark.backfill import run_backfill
+from tidegate.spark.backfill import insist, run_backfill
 
 FILES = {
     "type": "files",
@@ -137,6 +137,28 @@ def test_a_slice_that_failed_stops_no_other_and_is_all_that_is_run_again(
     assert verification.sinks == (SinkAudit("main", 100, 10, 0, 0, 0, 90, 90, held=90),)
     assert (verification.problems, verification.failed) == ((), {"small": 10})
     assert "it adds up" in render(verification)
+
+
+def test_what_somebody_else_has_written_meanwhile_is_written_around():
+    told = [
+        "[DELTA_PROTOCOL_CHANGED] Creating the table",
+        "[DELTA_CONCURRENT_APPEND] Files were added",
+    ]
+
+    def write():
+        if told:
+            raise RuntimeError(told.pop())
+
+    insist(write)
+    assert not told
+    told[:] = ["something else"] * 2
+    with pytest.raises(RuntimeError, match="something else"):
+        insist(write)
+    assert len(told) == 1
+    told[:] = ["[DELTA_CONCURRENT_WRITE]"] * 9
+    with pytest.raises(RuntimeError, match="DELTA_CONCURRENT_WRITE"):
+        insist(write)
+    assert len(told) == 4
 
 
 def test_rows_are_added_only_where_there_are_none(

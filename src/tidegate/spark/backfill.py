@@ -9,11 +9,11 @@ one commit.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
@@ -40,8 +40,9 @@ from tidegate.spark.sinks.delta.upsert import DeltaUpsert
 
 _ONLY_BATCH = 0
 _SWAP = "swap"
-_SWAP_TRIES = 5
-_CONFLICT = "CONCURRENT"
+_TRIES = 5
+_CONFLICTS = ("DELTA_CONCURRENT_", "DELTA_PROTOCOL_CHANGED", "DELTA_METADATA_CHANGED")
+"""What Delta says where somebody else has written meanwhile."""
 _PLACES = {
     "files": {"_file"},
     "delta": {"_file"},
@@ -90,7 +91,7 @@ class _Filling:
             try:
                 with self._hold(str(number)) as lease:
                     if number not in self.book.read_done(self.backfill.id):
-                        self._run(query, number, lease)
+                        insist(partial(self._run, query, number, lease))
             except Exception as error:
                 part = self.backfill.slices[number].describe()
                 failures.append(f"slice {number + 1} ({part}): {describe_failure(error)}")
@@ -219,16 +220,9 @@ class _Filling:
 
     def _swap(self, sink: DeltaSink, rows: DataFrame, where: str) -> None:
         transaction = Transaction(sink.name_writer(self.backfill.id), _ONLY_BATCH)
-        for tries in range(1, _SWAP_TRIES + 1):
-            writer = rows.write.format("delta").mode("overwrite").option("replaceWhere", where)
-            try:
-                transaction.mark(writer).save(self.settings.locate_url(sink.table))
-            except PySparkException as error:
-                # A live run has written meanwhile: what it left is looked at once more.
-                if _CONFLICT not in str(error) or tries == _SWAP_TRIES:
-                    raise
-            else:
-                return
+        writer = rows.write.format("delta").mode("overwrite").option("replaceWhere", where)
+        location = self.settings.locate_url(sink.table)
+        insist(lambda: transaction.mark(writer).save(location))
 
     def _tell_slice(self, done: SliceResult) -> None:
         written = ", ".join(f"{rows} to {name}" for name, rows in done.written.items())
@@ -240,6 +234,18 @@ class _Filling:
 
     def _tell(self, told: str) -> None:
         print(f"tidegate: {self.pipeline.name} {told}", flush=True)
+
+
+def insist(write: Callable[[], None]) -> None:
+    """Write once more where a live run or another slice has written meanwhile."""
+    for tries in range(1, _TRIES + 1):
+        try:
+            write()
+        except Exception as error:
+            if tries == _TRIES or not any(conflict in str(error) for conflict in _CONFLICTS):
+                raise
+        else:
+            return
 
 
 def _take_name(path: Column) -> Column:
