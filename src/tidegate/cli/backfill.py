@@ -87,9 +87,11 @@ def backfill(
         require_jars(settings)
         begun = Backfills(pipeline, settings).begin(request, found)
     print(f"{name}: {begun.id}; go on with it by --resume, should it be cut off", flush=True)
+    book = Backfills(pipeline, settings)
     _run_lanes(pipeline, settings, begun, master)
-    submit(prepare_backfill(pipeline, settings, begun.id), master)
-    verification = verify(Backfills(pipeline, settings), begun)
+    if begun.mode is Mode.REPLACE or len(book.read_done(begun.id)) < len(begun.slices):
+        submit(prepare_backfill(pipeline, settings, begun.id), master)
+    verification = verify(book, begun)
     print(render(verification), end="")
     if verification.problems:
         raise BackfillError(*verification.problems)

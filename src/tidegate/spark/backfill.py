@@ -181,12 +181,12 @@ class _Filling:
         source, whole = self.pipeline.source, self.backfill.range
         if not (isinstance(source, DeltaSource) and isinstance(whole, DeltaRange)):
             return
-        names = find_rearranged(self.settings, source, whole.first)
-        if names and not table.where(_take_name(F.col("_file")).isin(names)).isEmpty():
+        moved = find_rearranged(self.settings, source, whole.first)
+        if moved and not table.where(_take_name(F.col("_file")).isin(list(moved))).isEmpty():
             raise BackfillError(
                 f"{sink.table} has rows that were read from files which OPTIMIZE had made of earlier "
                 f"ones, so which version they came from cannot be told; begin after version "
-                f"{whole.first}"
+                f"{max(moved.values())}"
             )
 
     def _has_slice(self, sink: DeltaSink, number: int) -> bool:

@@ -66,12 +66,15 @@ def _spell_files(files: DataFrame) -> str:
     return f"{PROVENANCE[0]} IN ({listed})" if names else "false"
 
 
-def find_rearranged(settings: Settings, source: DeltaSource, first: int) -> list[str]:
-    """Find the files that rows of a version or later ones were moved to, as OPTIMIZE does."""
+def find_rearranged(settings: Settings, source: DeltaSource, first: int) -> dict[str, int]:
+    """Find the files that rows of a version or later ones were moved to, and by which version."""
     log = DeltaLog(settings.locate(source.table))
     versions = range(first, log.require_version() + 1)
-    paths = (path for version in versions for path in log.read_change(version).rearranged)
-    return [path.rpartition("/")[2] for path in paths]
+    return {
+        path.rpartition("/")[2]: version
+        for version in versions
+        for path in log.read_change(version).rearranged
+    }
 
 
 def _read_versions(

@@ -26,7 +26,7 @@ from tidegate.core.errors import BackfillError, LedgerError
 from tidegate.core.passage import Passage
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
-from tidegate.core.storage import list_names, read_json, spell_name, write_json
+from tidegate.core.storage import list_names, read_json, write_json
 
 _PREFIX = "backfill__"
 
@@ -65,11 +65,6 @@ class SliceResult:
     """Of the spec and its Python, by which slices are known to be alike."""
 
 
-def name_backfill(run: str) -> str:
-    """Name the backfill of a run, so that the run finds it again when it is tried again."""
-    return f"{_PREFIX}{spell_name(run)}"
-
-
 _BACKFILL: TypeAdapter[Backfill] = TypeAdapter(Backfill)
 _RESULT: TypeAdapter[SliceResult] = TypeAdapter(SliceResult)
 
@@ -81,22 +76,18 @@ class Backfills:
     pipeline: Pipeline
     settings: Settings
 
-    def begin(self, request: Request, found: Found, name: str | None = None) -> Backfill:
-        """Write down what is to be done, by a name of its own or the present time."""
+    def begin(self, request: Request, found: Found) -> Backfill:
+        """Write down what is to be done."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         slices: list[Range] = [*found.range.split(request.slices)]
         backfill = Backfill(
-            *(name or name_backfill(now), request.mode, found.range, tuple(slices), now),
+            *(f"{_PREFIX}{now}", request.mode, found.range, tuple(slices), now),
             *(request.parallelism, found.rows),
         )
         write_json(
             self.folder_of(backfill.id) / "plan.json", _BACKFILL.dump_python(backfill, mode="json")
         )
         return backfill
-
-    def has(self, backfill_id: str) -> bool:
-        """Whether a backfill was begun."""
-        return (self.folder_of(backfill_id) / "plan.json").exists()
 
     def read(self, backfill_id: str) -> Backfill:
         """Read what is to be done."""
