@@ -1,5 +1,7 @@
 """`tidegate backfill`: what it shows before it does anything, and what it refuses."""
 
+import json
+
 import pytest
 
 from tidegate.core.errors import BackfillError, SettingsError
@@ -25,7 +27,7 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(invoke, orders):
     )
     assert result.exit_code == 0
     assert "replace 3 files, in 2 slices" in result.stdout
-    assert "all rows of the range in out/orders are swapped" in result.stdout
+    assert "out/orders has 0 rows of the range, to be swapped" in result.stdout
     assert not (orders.state_of("orders") / "backfills").exists()
 
 
@@ -48,3 +50,16 @@ def test_it_is_begun_only_where_a_driver_can_be(invoke, orders):
     error = invoke("backfill", "orders", "--mode", "replace", "--glob", "*.txt").exception
     assert isinstance(error, SettingsError)
     assert not (orders.state_of("orders") / "backfills").exists()
+
+
+def test_it_names_the_readers_of_a_table_that_a_swap_would_stop(invoke, orders):
+    def write(name, **source):
+        given = {"type": "delta", "table": "out/orders", "max_files_per_trigger": 1} | source
+        spec = {"name": name, "source": given, "sinks": [{"type": "delta", "table": f"out/{name}"}]}
+        (orders.pipelines / f"{name}.yaml").write_text(json.dumps(spec))
+
+    write("strict")
+    write("lenient", skip_change_commits=True)
+    told = invoke("backfill", "orders", "--mode", "replace", "--glob", "*.txt", "--dry-run").stdout
+    assert "strict reads out/orders and stops at a version that changes rows" in told
+    assert "lenient" not in told

@@ -1,32 +1,12 @@
 """The demo, on a whole Airflow: scheduler, DAG processor, triggerer and API server."""
 
 import json
-from collections.abc import Iterator
 from decimal import Decimal
 
 import httpx
 import pytest
 
 from tests.e2e.home import Home
-
-WATCHER = '''
-"""Waits for the second batch of bronze, and follows its commits, as DAGs of somebody else would."""
-
-from airflow.sdk import DAG, Asset
-
-from tidegate.airflow import CheckpointSensor, commit_watcher
-
-with DAG("watcher", schedule=None):
-    CheckpointSensor(
-        task_id="wait", checkpoint="{checkpoint}", batch_at_least=1, poke_interval=1
-    )
-
-commits = Asset(
-    "commits", watchers=[commit_watcher("commits", "{checkpoint}", poll_seconds=1)]
-)
-with DAG("follower", schedule=[commits]):
-    CheckpointSensor(task_id="look", checkpoint="{checkpoint}", batch_at_least=0)
-'''
 
 pytestmark = [
     pytest.mark.e2e,
@@ -51,25 +31,6 @@ def count_landed(home: Home) -> tuple[int, dict[int, Decimal]]:
                 amount = order["quantity"] * Decimal(order["unit_price"])
                 orders.setdefault(order["order_id"], amount)
     return lines, orders
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory) -> Iterator[Home]:
-    home = Home(tmp_path_factory.mktemp("home"))
-    checkpoint = home.folder / "var/state/orders_bronze/checkpoint"
-    (home.folder / "dags" / "watcher.py").write_text(WATCHER.format(checkpoint=checkpoint))
-    try:
-        home.run("demo.up")
-        yield home
-    finally:
-        home.run("demo.down")
-
-
-@pytest.fixture(scope="module")
-def api(home) -> Iterator[httpx.Client]:
-    url = json.loads((home.folder / "var/airflow/stack.json").read_text())["url"]
-    with httpx.Client(base_url=f"{url}/api/v2", timeout=30) as client:
-        yield client
 
 
 def await_state(api: httpx.Client, run_id: str, states: set[str], timeout_seconds: float) -> str:

@@ -13,7 +13,7 @@ from tidegate.core.checkpoint.progress import read_progress
 from tidegate.core.errors import BackfillError
 from tidegate.core.spec.loader import LoadedSpec
 from tidegate.spark import backfill as module
-from tidegate.spark.backfill import insist, run_backfill
+from tidegate.spark.backfill import run_backfill
 
 FILES = {
     "type": "files",
@@ -126,6 +126,7 @@ def test_a_slice_that_failed_stops_no_other_and_is_all_that_is_run_again(
     )
     run_backfill(pipeline, settings, backfill.id, [2])
     assert rows_of("out", "id", "n") == damaged  # a slice by itself swaps nothing
+    assert len(rows_of("quarantine/p", "run_id")) == 20
     (told,) = verify(Backfills(pipeline, settings), backfill).problems
     assert told == "main was to have 90 rows of the range, and it was not swapped yet"
     run_backfill(pipeline, settings, backfill.id)
@@ -136,29 +137,10 @@ def test_a_slice_that_failed_stops_no_other_and_is_all_that_is_run_again(
     verification = verify(Backfills(pipeline, settings), backfill)
     assert verification.sinks == (SinkAudit("main", 100, 10, 0, 0, 0, 90, 90, held=90),)
     assert (verification.problems, verification.failed) == ((), {"small": 10})
+    aside = rows_of("quarantine/p", "run_id", "file")
+    assert len(aside) == 10  # what the live run put aside of the range was judged anew
+    assert {run_id for run_id, _ in aside} == {backfill.id}
     assert "it adds up" in render(verification)
-
-
-def test_what_somebody_else_has_written_meanwhile_is_written_around():
-    told = [
-        "[DELTA_PROTOCOL_CHANGED] Creating the table",
-        "[DELTA_CONCURRENT_APPEND] Files were added",
-    ]
-
-    def write():
-        if told:
-            raise RuntimeError(told.pop())
-
-    insist(write)
-    assert not told
-    told[:] = ["something else"] * 2
-    with pytest.raises(RuntimeError, match="something else"):
-        insist(write)
-    assert len(told) == 1
-    told[:] = ["[DELTA_CONCURRENT_WRITE]"] * 9
-    with pytest.raises(RuntimeError, match="DELTA_CONCURRENT_WRITE"):
-        insist(write)
-    assert len(told) == 4
 
 
 def test_rows_are_added_only_where_there_are_none(
@@ -173,6 +155,28 @@ def test_rows_are_added_only_where_there_are_none(
     spark.sql(f"DELETE FROM delta.`{settings.locate_url('out')}` WHERE id < 10")
     backfill = begin(pipeline, mode="append", paths=["it's 0.json"])
     run_backfill(pipeline, settings, backfill.id)
+    assert rows_of("out", "id", "n") == expected
+
+
+def test_rows_that_somebody_else_adds_meanwhile_are_not_there_twice(
+    spark, runs, pipeline_of, settings, land, begin, rows_of, monkeypatch
+):
+    pipeline = pipeline_of(FILES)
+    land(0, 1)
+    runs.run(pipeline)
+    expected = rows_of("out", "id", "n")
+    spark.sql(f"DELETE FROM delta.`{settings.locate_url('out')}` WHERE id < 10")
+    one, other = (begin(pipeline, mode="append", paths=["it's 0.json"]) for _ in range(2))
+    claim, rivals = module._Filling._claim, [other]
+
+    def claim_late(self, query, part):
+        claim(self, query, part)
+        if rivals:
+            run_backfill(pipeline, settings, rivals.pop().id)
+
+    monkeypatch.setattr(module._Filling, "_claim", claim_late)
+    run_backfill(pipeline, settings, one.id)
+    assert not rivals
     assert rows_of("out", "id", "n") == expected
 
 

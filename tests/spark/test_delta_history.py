@@ -385,6 +385,21 @@ def list_versions(records, tracked):
     return sorted(versions, key=lambda version: [str(value) for value in version])
 
 
+@pytest.mark.parametrize("track", [(), ("v",)])
+def test_what_a_backfill_brings_takes_the_place_of_what_is_as_new(
+    open_bench, session, settings, track
+):
+    bench = open_bench(track=list(track))
+    bench.write(row(1, 1, "x"), row(1, 3, "y"), row(2, 1, "x"), delete(2, 2))
+    expected = bench.read()
+    table = f"delta.`{settings.locate_url(bench.table)}`"
+    session.sql(f"UPDATE {table} SET v = 'zzz' WHERE seq = 1")
+    session.sql(f"DELETE FROM {table} WHERE seq = 3")
+    bench.reopen().heals = True
+    bench.write(row(1, 1, "x"), row(1, 3, "y"), row(2, 1, "x"), row(2, 2, "late"))
+    assert bench.read() == expected  # a delete counts more than a row of its sequence
+
+
 records = st.builds(
     lambda key, seq, v, w, is_delete: (
         key,

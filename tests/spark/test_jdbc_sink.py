@@ -260,6 +260,15 @@ def test_the_newest_row_of_each_key_is_kept(place, upsert, rows_of_upsert):
     assert place.read() == [(1, 3, "b"), (2, 6, "newer"), (3, 0, "new")]
 
 
+def test_what_a_backfill_brings_takes_the_place_of_what_is_as_new(place, upsert, rows_of_upsert):
+    upsert.write(rows_of_upsert((1, 1, "a"), (2, 5, "b")), 0, QUERY)
+    place.run("UPDATE t SET v = 'zzz' WHERE id = 1")
+    place.run("DELETE FROM t WHERE id = 2")
+    upsert.heals = True
+    upsert.write(rows_of_upsert((1, 0, "older"), (1, 1, "a"), (2, 5, "b")), 0, "a backfill")
+    assert place.read() == [(1, 1, "a"), (2, 5, "b")]
+
+
 @pytest.mark.parametrize("order", [1, -1])
 def test_of_rows_that_are_as_new_the_same_one_is_kept_in_any_order(
     place, upsert, rows_of_upsert, order

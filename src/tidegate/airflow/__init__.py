@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tidegate.airflow.asset import pipeline_asset
+    from tidegate.airflow.backfill.dag import build_backfill_dag
     from tidegate.airflow.factory import build_dags, raise_spec_errors
+    from tidegate.airflow.replay import build_replay_dag
     from tidegate.airflow.sensor import CheckpointSensor
     from tidegate.airflow.watcher import commit_watcher
 
 __all__ = [
     "CheckpointSensor",
+    "build_backfill_dag",
     "build_dags",
+    "build_replay_dag",
     "commit_watcher",
     "pipeline_asset",
     "raise_spec_errors",
@@ -20,7 +24,9 @@ __all__ = [
 
 _HOMES = {
     "CheckpointSensor": "tidegate.airflow.sensor",
+    "build_backfill_dag": "tidegate.airflow.backfill.dag",
     "build_dags": "tidegate.airflow.factory",
+    "build_replay_dag": "tidegate.airflow.replay",
     "commit_watcher": "tidegate.airflow.watcher",
     "pipeline_asset": "tidegate.airflow.asset",
     "raise_spec_errors": "tidegate.airflow.factory",

@@ -1,69 +1,35 @@
-"""The submit task: Airflow's own SparkSubmitOperator, told by the spec what to run."""
+"""The submit task: a planned run by spark-submit."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import BaseHook, Context
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk import Context
 
-from tidegate.airflow.connection import read_airflow_connection
-from tidegate.core.connection import hand_over
-from tidegate.core.errors import SettingsError
+from tidegate.airflow.driver import DriverOperator, spell_submission
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
-from tidegate.core.submission import prepare_submission, record_silent_end, require_jars
-
-_EXAMPLE = """AIRFLOW_CONN_SPARK_DEFAULT='{"conn_type": "spark", "host": "local[2]"}'"""
+from tidegate.core.submission import prepare_submission, record_silent_end
 
 
-class SubmitOperator(SparkSubmitOperator):
-    """Runs a planned pipeline by spark-submit."""
+class SubmitOperator(DriverOperator):
+    """Runs a planned pipeline."""
 
     def __init__(self, *, pipeline: Pipeline, settings: Settings, **kwargs: Any) -> None:
         submission = prepare_submission(pipeline, settings, "{{ run_id }}", "{{ ti.try_number }}")
-        super().__init__(
-            application=submission.application,
-            application_args=list(submission.arguments),
-            conf=submission.conf,
-            env_vars=submission.environment,
-            conn_id=pipeline.spark_connection,
-            name=f"tidegate {pipeline.name}",
-            **kwargs,
-        )
+        super().__init__(**spell_submission(pipeline, submission), **kwargs)
+        self.pipeline = pipeline
         self.settings = settings
-        self.pipeline_name = pipeline.name
-        self.connections = pipeline.connections
 
     def execute(self, context: Context) -> None:
-        """Check what would otherwise fail in riddles, then submit."""
-        self._check_connection()
-        try:
-            require_jars(self.settings)
-        except SettingsError as error:
-            raise AirflowFailException(str(error)) from error
-        with hand_over(self.connections, read_airflow_connection) as left:
-            # Only the file's name goes this way, which everyone may see.
-            self.env_vars = {**(self.env_vars or {}), **left}
-            try:
-                super().execute(context)
-            except Exception:
-                tried = str(context["ti"].try_number)
-                record_silent_end(self.settings, self.pipeline_name, context["run_id"], tried)
-                raise
+        """Submit the run."""
+        self.start(context, self.pipeline, self.settings)
 
-    def _check_connection(self) -> None:
-        # The hook takes a missing or hostless connection for YARN, without a word.
+    def run_driver(self, context: Context) -> None:
+        """Call spark-submit, and record the end of a driver that could not do so itself."""
         try:
-            connection = BaseHook.get_connection(self._conn_id)
-        except AirflowException as error:
-            raise AirflowFailException(
-                f"There is no connection {self._conn_id!r}, so Spark's master is unknown. "
-                f"Create it, for example by {_EXAMPLE}"
-            ) from error
-        if not connection.host:
-            raise AirflowFailException(
-                f"The connection {self._conn_id!r} has no host, so Spark's master is unknown. "
-                f"Set its host to local[2], yarn or spark://HOST:PORT, for example by {_EXAMPLE}"
-            )
+            super().run_driver(context)
+        except Exception:
+            tried = str(context["ti"].try_number)
+            record_silent_end(self.settings, self.pipeline.name, context["run_id"], tried)
+            raise

@@ -10,13 +10,13 @@ import typer
 
 from tidegate.cli.run import submit
 from tidegate.core.backfill.book import Backfill, Backfills
-from tidegate.core.backfill.report import describe, render
-from tidegate.core.backfill.request import Mode, parse_request
-from tidegate.core.backfill.survey import Survey
+from tidegate.core.backfill.proposal import propose
+from tidegate.core.backfill.report import render
+from tidegate.core.backfill.request import Mode
 from tidegate.core.backfill.verification import verify
 from tidegate.core.errors import BackfillError, SubmitError
 from tidegate.core.settings import Settings
-from tidegate.core.spec.loader import choose_pipelines, load_specs
+from tidegate.core.spec.loader import choose_pipelines
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.submission import prepare_backfill, require_jars
 
@@ -77,15 +77,15 @@ def backfill(
             "slices": slices,
             "parallelism": parallelism,
         }
-        request, pipeline = parse_request(asked, load_specs(settings.pipelines))
-        found = Survey(request, pipeline, settings).find()
-        for line in describe(request, pipeline, settings, found):
+        proposal = propose(asked, settings)
+        pipeline = proposal.pipeline
+        for line in proposal.describe():
             print(line, flush=True)
         if dry_run:
             print("Nothing was done.")
             return
         require_jars(settings)
-        begun = Backfills(pipeline, settings).begin(request, found)
+        begun = proposal.begin()
     print(f"{name}: {begun.id}; go on with it by --resume, should it be cut off", flush=True)
     book = Backfills(pipeline, settings)
     _run_lanes(pipeline, settings, begun, master)

@@ -27,6 +27,7 @@ _Name = Annotated[str, typer.Argument(help="The pipeline.")]
 _Rule = Annotated[str | None, typer.Option(help="Only what this rule put aside.")]
 _Run = Annotated[str | None, typer.Option(help="Only what this run put aside.")]
 _Since = Annotated[datetime | None, typer.Option(help="Only what was put aside since, UTC.")]
+_Until = Annotated[datetime | None, typer.Option(help="Only what was put aside before, UTC.")]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -59,6 +60,7 @@ def show(
     rule: _Rule = None,
     run: _Run = None,
     since: _Since = None,
+    until: _Until = None,
     limit: Annotated[int, typer.Option(min=1, help="So many at the most.")] = 20,
     *,
     as_json: _Json = False,
@@ -66,7 +68,7 @@ def show(
     """Show what a pipeline put aside, with place and reason."""
     settings = Settings.from_environment()
     (pipeline,) = choose_pipelines(settings.pipelines, name)
-    choice = _choose(rule, run, since)
+    choice = _choose(rule, run, since, until)
     rows = list(read_quarantine(pipeline, settings, choice, limit))
     if as_json:
         print(json.dumps(rows, indent=2, default=_spell))
@@ -82,6 +84,7 @@ def replay(
     rule: _Rule = None,
     run: _Run = None,
     since: _Since = None,
+    until: _Until = None,
     master: Annotated[
         str, typer.Option(envvar="TIDEGATE_MASTER", help="Spark's master.")
     ] = "local[*]",
@@ -90,7 +93,7 @@ def replay(
     settings = Settings.from_environment()
     (pipeline,) = choose_pipelines(settings.pipelines, name)
     replays = Replays(pipeline, settings)
-    begun = replays.begin(_choose(rule, run, since))
+    begun = replays.begin(_choose(rule, run, since, until))
     if begun is None:
         print("Nothing of the kind was put aside.")
         return
@@ -103,14 +106,19 @@ def replay(
             f"The replay {begun.id} ended without a result.",
             remedy="Run the command again without options: it goes on with it.",
         )
-    for sink, rows in result.written.items():
-        told = "took its rows" if rows is None else f"{rows:,} rows"
-        print(f"{name}: {sink}: {told}")
-    print(f"{name}: {result.put_aside:,} rows failed again and were put aside again")
+    for line in result.describe():
+        print(f"{name}: {line}")
 
 
-def _choose(rule: str | None, run: str | None, since: datetime | None) -> Choice:
-    return Choice(rule, run, since.replace(tzinfo=UTC) if since else None)
+def _choose(
+    rule: str | None, run: str | None, since: datetime | None, until: datetime | None
+) -> Choice:
+    return Choice(
+        rule,
+        run,
+        since.replace(tzinfo=UTC) if since else None,
+        until.replace(tzinfo=UTC) if until else None,
+    )
 
 
 def _render_tallies(tallies: Iterable[Tally]) -> Table:

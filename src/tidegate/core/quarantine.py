@@ -41,6 +41,7 @@ class Choice:
     rule: str | None = None
     run_id: str | None = None
     since: datetime | None = None
+    until: datetime | None = None
 
     def to_sql(self) -> str:
         """Spell it as a condition of a query without a JVM."""
@@ -51,11 +52,13 @@ class Choice:
             conditions.append(f"run_id = {quote_text(self.run_id)}")
         if self.since is not None:
             conditions.append(f"quarantined_at >= TIMESTAMP '{self.since.isoformat()}'")
+        if self.until is not None:
+            conditions.append(f"quarantined_at < TIMESTAMP '{self.until.isoformat()}'")
         return " AND ".join(conditions)
 
     def describe(self) -> str:
         """Say the choice in a few words."""
-        said = {"rule": self.rule, "run": self.run_id, "since": self.since}
+        said = {"rule": self.rule, "run": self.run_id, "since": self.since, "until": self.until}
         told = [f"{name} {value}" for name, value in said.items() if value is not None]
         return " and ".join(told) or "everything"
 

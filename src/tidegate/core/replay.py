@@ -1,6 +1,7 @@
 """Taking up again what was put aside: what is to be taken, and what became of it.
 
     replays/<id>.json    in a pipeline's state folder, one for each replay
+    replays/lease/       who carries one out
 
 A replay reads one version of the quarantine table, whatever is put aside meanwhile. It is written down
 before it begins, so that one whose driver was killed is gone on with and no row is written twice.
@@ -8,15 +9,19 @@ before it begins, so that one whose driver was killed is gone on with and no row
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any, Self
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from upath import UPath
 
 from tidegate.core.errors import LedgerError, ReplayError
+from tidegate.core.lease import LeaseFolder, hold_lease
 from tidegate.core.quarantine import Choice, count_quarantine
 from tidegate.core.settings import Settings
+from tidegate.core.spec.base import Moment, Name, SpecModel, tell_error
 from tidegate.core.spec.pipeline import OutputMode, Pipeline
 from tidegate.core.storage import list_names, read_json, write_json
 
@@ -43,6 +48,37 @@ class ReplayResult:
     put_aside: int
     """How many failed once more."""
 
+    def describe(self) -> Iterator[str]:
+        """Say what became of the rows."""
+        for sink, rows in self.written.items():
+            yield f"{sink}: took its rows" if rows is None else f"{sink}: {rows:,} rows"
+        yield f"{self.put_aside:,} rows failed again and were put aside again"
+
+
+class ReplayRequest(SpecModel):
+    """A replay as it is asked for by a form or the API."""
+
+    pipeline: Name = Field(description="Whose rows are taken up again.")
+    rule: str | None = Field(default=None, description="Only what this rule put aside.")
+    run: str | None = Field(default=None, description="Only what this run put aside.")
+    since: Moment | None = Field(default=None, description="Only what was put aside since.")
+    until: Moment | None = Field(default=None, description="Only what was put aside before.")
+
+    @classmethod
+    def parse(cls, given: Mapping[str, Any]) -> Self:
+        """Parse what was asked for, telling all mistakes at once."""
+        filled = {key: value for key, value in given.items() if value not in (None, "")}
+        try:
+            return cls.model_validate(filled)
+        except ValidationError as error:
+            told = "; ".join(tell_error(detail) for detail in error.errors())
+            raise ReplayError(f"The replay is refused: {told}.") from None
+
+    @property
+    def choice(self) -> Choice:
+        """Which rows are meant."""
+        return Choice(self.rule, self.run, self.since, self.until)
+
 
 _REPLAY: TypeAdapter[Replay] = TypeAdapter(Replay)
 
@@ -56,6 +92,12 @@ class Replays:
 
     def begin(self, choice: Choice) -> Replay | None:
         """Write down what is to be taken up, or find what was not finished; None for nothing."""
+        # Of two that begin at once, the second must find what the first wrote down.
+        begin = LeaseFolder(self._folder / "begin")
+        with hold_lease(begin, "the beginning of a replay", seconds=self.settings.lease_seconds):
+            return self._begin(choice)
+
+    def _begin(self, choice: Choice) -> Replay | None:
         unfinished = self._find_unfinished()
         if unfinished:
             if choice not in (Choice(), unfinished.choice):
@@ -90,6 +132,11 @@ class Replays:
                 f"The file {self._file(replay_id)} is broken: {error}.",
                 remedy="Restore it from a backup. Deleting it forgets what the replay has written.",
             ) from error
+
+    @property
+    def lease(self) -> LeaseFolder:
+        """Who carries a replay out, so that no two do."""
+        return LeaseFolder(self._folder / "lease")
 
     def finish(self, replay: Replay, result: ReplayResult) -> None:
         """Write down what became of a replay."""

@@ -9,7 +9,7 @@ one commit.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,19 +30,20 @@ from tidegate.core.shape import Shape
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.spec.sinks.delta import DeltaSink
 from tidegate.core.spec.source import DeltaSource
+from tidegate.spark.conflict import insist
 from tidegate.spark.failure import describe_failure
 from tidegate.spark.files import tell_corrupt
+from tidegate.spark.quarantine import Quarantine
 from tidegate.spark.query import OpenQuery, Query
 from tidegate.spark.ranges import find_rearranged, read_range, spell_where
 from tidegate.spark.session import open_session
+from tidegate.spark.sinks.delta.append import DeltaAppend
+from tidegate.spark.sinks.delta.keyed import KeyedWriter
 from tidegate.spark.sinks.delta.transaction import Transaction
-from tidegate.spark.sinks.delta.upsert import DeltaUpsert
+from tidegate.spark.sinks.jdbc.writer import JdbcWriter
 
 _ONLY_BATCH = 0
 _SWAP = "swap"
-_TRIES = 5
-_CONFLICTS = ("DELTA_CONCURRENT_", "DELTA_PROTOCOL_CHANGED", "DELTA_METADATA_CHANGED")
-"""What Delta says where somebody else has written meanwhile."""
 _PLACES = {
     "files": {"_file"},
     "delta": {"_file"},
@@ -112,7 +113,7 @@ class _Filling:
         if query.remembers:
             raise BackfillError(tell_remembering(pipeline.name))
         for outlet in query.writer.outlets:
-            if isinstance(outlet.writer, DeltaUpsert):
+            if isinstance(outlet.writer, KeyedWriter | JdbcWriter):
                 outlet.writer.heals = True
         return query
 
@@ -134,6 +135,7 @@ class _Filling:
             rows = tell_corrupt(rows)
         if self.backfill.mode is Mode.APPEND:
             self._refuse_held(number, part)
+            self._claim(query, part)
         writer = replace(query.writer, prepare=query.finish, audits=True, check=lease.check)
         result = writer.write(rows, _ONLY_BATCH, self._name(number))
         done = SliceResult(
@@ -148,8 +150,17 @@ class _Filling:
             Shape.of(self.pipeline, self.settings.pipelines).digest,
         )
         lease.check()
+        if self.backfill.mode is not Mode.REPLACE:
+            self._forget_aside(part)
         self.book.record_slice(self.backfill.id, done)
         self._tell_slice(done)
+
+    def _forget_aside(self, part: Range) -> None:
+        """Forget what live runs put aside of a range: what of it is still wrong was put aside anew."""
+        if not isinstance(self.pipeline.source, DeltaSource) or self.pipeline.source.provenance:
+            where = self._spell_where(part, prefix="")
+            quarantine = Quarantine.of(self.pipeline, self.settings, self.backfill.id)
+            insist(lambda: quarantine.forget_others(self.session, where))
 
     def _name(self, number: int) -> str:
         return f"{self.backfill.id}:{number}"
@@ -162,6 +173,13 @@ class _Filling:
                 raise BackfillError(
                     f"the table {sink.table} has rows of it already; take mode replace"
                 )
+
+    def _claim(self, query: OpenQuery, part: Range) -> None:
+        """Let Delta refuse rows that somebody else brings between the look and the write."""
+        where = self._spell_where(part)
+        for outlet in query.writer.outlets:
+            if isinstance(outlet.writer, DeltaAppend):
+                outlet.writer.within = where
 
     def _read_held(self, sink: DeltaSink, part: Range) -> DataFrame | None:
         """Read the rows of a range that a table has; None where there is no table."""
@@ -197,8 +215,8 @@ class _Filling:
     def _open_table(self, sink: DeltaSink) -> DataFrame:
         return self.session.read.format("delta").load(self.settings.locate_url(sink.table))
 
-    def _spell_where(self, part: Range) -> str:
-        return spell_where(self.session, self.pipeline, self.settings, part)
+    def _spell_where(self, part: Range, prefix: str = "_") -> str:
+        return spell_where(self.session, self.pipeline, self.settings, part, prefix)
 
     def swap(self) -> None:
         """Swap the range in each table, by one commit."""
@@ -215,6 +233,8 @@ class _Filling:
                 lease.check()
                 self._swap(sink, self._open_table(staged[sink.name]), where)
                 rows = self._open_table(sink).where(where).count()
+                if sink == left[-1]:
+                    self._forget_aside(self.backfill.range)
                 self.book.record_swap(self.backfill.id, sink.name, rows)
                 self._tell(f"{sink.table}: the range is swapped, {rows:,} rows")
 
@@ -234,18 +254,6 @@ class _Filling:
 
     def _tell(self, told: str) -> None:
         print(f"tidegate: {self.pipeline.name} {told}", flush=True)
-
-
-def insist(write: Callable[[], None]) -> None:
-    """Write once more where a live run or another slice has written meanwhile."""
-    for tries in range(1, _TRIES + 1):
-        try:
-            write()
-        except Exception as error:
-            if tries == _TRIES or not any(conflict in str(error) for conflict in _CONFLICTS):
-                raise
-        else:
-            return
 
 
 def _take_name(path: Column) -> Column:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import Column, DataFrame
+from delta.tables import DeltaTable
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from tidegate.core.settings import Settings
@@ -53,6 +54,12 @@ class Quarantine:
         )
         writer = query_id if sink is None else f"{query_id}:{sink}"
         return self.table.write(labelled, batch_id, writer).rows
+
+    def forget_others(self, session: SparkSession, where: str) -> None:
+        """Forget what other runs put aside of some places, since this one has judged it anew."""
+        if self.table.read_schema(session) is not None:
+            is_older = F.col("run_id") != self.run_id
+            DeltaTable.forPath(session, self.table.location).delete(F.expr(where) & is_older)
 
 
 def shape_malformed(malformed: DataFrame) -> DataFrame:

@@ -40,30 +40,27 @@ def read_range(
     raise AssertionError((pipeline.source, part))
 
 
-def spell_where(session: SparkSession, pipeline: Pipeline, settings: Settings, part: Range) -> str:
-    """Spell which rows of a table came from a range, by their provenance."""
+def spell_where(
+    session: SparkSession, pipeline: Pipeline, settings: Settings, part: Range, prefix: str = "_"
+) -> str:
+    """Spell which rows of a table came from a range, by columns that begin with a prefix."""
     match part:
-        case KafkaRange(offsets):
-            return " OR ".join(
-                f"(_topic = '{topic}' AND _partition = {number} AND _offset >= {start} "
-                f"AND _offset < {end})"
-                for topic, numbers in offsets.items()
-                for number, (start, end) in numbers.items()
-            )
+        case KafkaRange():
+            return part.to_sql(prefix)
         case FilesRange(paths):
             urls = [spell_for_spark(path) for path in paths]
             files = session.read.format("binaryFile").load(urls).select("_metadata.file_path")
-            return _spell_files(files)
+            return _spell_files(files, prefix)
         case DeltaRange():
             # Of Parquet, this reads how many rows there are and nothing else.
             rows = read_range(session, pipeline, settings, part)
-            return _spell_files(rows.select(PROVENANCE[0]).distinct())
+            return _spell_files(rows.select(PROVENANCE[0]).distinct(), prefix)
 
 
-def _spell_files(files: DataFrame) -> str:
+def _spell_files(files: DataFrame, prefix: str) -> str:
     names = sorted(str(row[0]).replace("'", "\\'") for row in files.collect())
     listed = ", ".join(f"'{name}'" for name in names)
-    return f"{PROVENANCE[0]} IN ({listed})" if names else "false"
+    return f"{prefix}file IN ({listed})" if names else "false"
 
 
 def find_rearranged(settings: Settings, source: DeltaSource, first: int) -> dict[str, int]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from delta.tables import DeltaTable
 from pyspark.errors import AnalysisException
@@ -19,12 +19,14 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StringType, StructField, StructType
 
 from tidegate.core.errors import ReplayError
+from tidegate.core.lease import Lease, hold_lease
 from tidegate.core.quarantine import Choice
 from tidegate.core.replay import Replay, ReplayResult, Replays
 from tidegate.core.settings import Settings
 from tidegate.core.spec.expectation import MALFORMED_RULE
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.spark.batch import BatchWriter
+from tidegate.spark.conflict import insist
 from tidegate.spark.gate import Gate
 from tidegate.spark.kafka import KafkaReader
 from tidegate.spark.query import OpenQuery, Query
@@ -39,11 +41,15 @@ _COMMIT = ("run_id", "batch_id", "sink")
 def replay_quarantine(pipeline: Pipeline, settings: Settings, replay_id: str) -> None:
     """Carry out a replay that was written down, or what is left of it."""
     replays = Replays(pipeline, settings)
-    replay = replays.read(replay_id)
-    session = open_session(pipeline)
-    query = Query(pipeline, settings, replay.id, accepts_loss=False).open(session)
-    result = _Replaying(pipeline, settings, replay, session, query).run()
-    replays.finish(replay, result)
+    with hold_lease(replays.lease, replay_id, seconds=settings.lease_seconds) as lease:
+        replay = replays.read(replay_id)
+        if replay.result:
+            return
+        session = open_session(pipeline)
+        query = Query(pipeline, settings, replay.id, accepts_loss=False).open(session)
+        result = _Replaying(pipeline, settings, replay, session, query, lease).run()
+        lease.check()
+        replays.finish(replay, result)
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,7 @@ class _Replaying:
     replay: Replay
     session: SparkSession
     query: OpenQuery
+    lease: Lease
 
     def run(self) -> ReplayResult:
         parts = list(self._split())
@@ -69,7 +76,7 @@ class _Replaying:
         put_aside = 0
         # Numbered as batches of a query of its own, by which sinks know what they have already.
         for number, part in enumerate(parts):
-            result = part.writer.write(part.rows, number, self.replay.id)
+            result = insist(partial(part.writer.write, part.rows, number, self.replay.id))
             put_aside += result.quarantined
             for name, record in result.sinks.items():
                 known = written.get(name, 0)
@@ -78,7 +85,8 @@ class _Replaying:
         if not unfit.isEmpty():
             quarantine = self.query.writer.quarantine
             put_aside += quarantine.write([unfit], len(parts), self.replay.id) or 0
-        self._delete_old()
+        self.lease.check()
+        insist(self._delete_old)
         return ReplayResult(written, put_aside)
 
     @cached_property
@@ -106,7 +114,9 @@ class _Replaying:
         )
         sinks = sorted({sink for _, sink in kinds if sink is not None})
         self._refuse_lost(sinks)
-        writer = replace(self.query.writer, remembers=False, adds_batch=False)
+        writer = replace(
+            self.query.writer, remembers=False, adds_batch=False, check=self.lease.check
+        )
         if (MALFORMED_RULE, None) in kinds:
             yield _Part(self._decode(), replace(writer, prepare=self.query.finish))
         if any(sink is None and rule != MALFORMED_RULE for rule, sink in kinds):
@@ -188,4 +198,6 @@ def _spell(choice: Choice, side: str = "") -> Column:
         condition &= F.col(f"{side}run_id") == choice.run_id
     if choice.since is not None:
         condition &= F.col(f"{side}quarantined_at") >= F.lit(choice.since)
+    if choice.until is not None:
+        condition &= F.col(f"{side}quarantined_at") < F.lit(choice.until)
     return condition

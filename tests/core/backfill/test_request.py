@@ -116,3 +116,13 @@ def test_all_mistakes_are_told_at_once():
     assert str(refused.value).startswith(
         f"The backfill has {len(refused.value.problems)} mistakes:"
     )
+
+
+@pytest.mark.parametrize(
+    "sink", [{"table": "out", "route_by": "id"}, {"type": "kafka", "topic": "t"}]
+)
+def test_rows_are_added_only_where_it_can_be_told_what_is_there(sink):
+    given = {"name": "p", "source": FILES, "sinks": [{"type": "delta"} | sink]}
+    loaded = LoadedSpec(Path("p.yaml"), "", Pipeline.model_validate(given))
+    with pytest.raises(BackfillError, match="can be told of a single Delta table alone"):
+        parse_request({"pipeline": "p", "mode": "append", "glob": "*"}, [loaded])

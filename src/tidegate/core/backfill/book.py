@@ -3,6 +3,7 @@
     backfills/<id>/plan.json          the range, its slices, and what becomes of rows that are there
     backfills/<id>/slices/<n>.json    what a slice did, written once it is done
     backfills/<id>/lease/<n>/         who runs a slice, so that no two do
+    backfills/<id>/lanes/<n>/         who may run a slice at all, so that no more do than asked for
     backfills/<id>/staged/<sink>/     the rows of a range that is to be swapped
     backfills/<id>/swaps/<sink>.json  how many rows of the range a table has since it was swapped
     backfills/<id>/verification.json  whether it all adds up
@@ -12,8 +13,10 @@ Nothing of it is read by live runs. A slice that is written down is never run ag
 
 from __future__ import annotations
 
+import re
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -29,6 +32,7 @@ from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.storage import list_names, read_json, write_json
 
 _PREFIX = "backfill__"
+_SAFE = re.compile(r"[A-Za-z0-9_.:+-]{1,150}")
 
 
 @dataclass(frozen=True)
@@ -76,12 +80,12 @@ class Backfills:
     pipeline: Pipeline
     settings: Settings
 
-    def begin(self, request: Request, found: Found) -> Backfill:
+    def begin(self, request: Request, found: Found, name: str | None = None) -> Backfill:
         """Write down what is to be done."""
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         slices: list[Range] = [*found.range.split(request.slices)]
         backfill = Backfill(
-            *(f"{_PREFIX}{now}", request.mode, found.range, tuple(slices), now),
+            *(_name(name or now), request.mode, found.range, tuple(slices), now),
             *(request.parallelism, found.rows),
         )
         write_json(
@@ -89,13 +93,25 @@ class Backfills:
         )
         return backfill
 
+    def find_named(self, name: str) -> Backfill | None:
+        """Find a backfill by the name that it was given when it began."""
+        return self.read(_name(name)) if _name(name) in self._list_ids() else None
+
+    def is_finished(self, backfill: Backfill) -> bool:
+        """Whether nothing of a backfill is left to do."""
+        if len(self.read_done(backfill.id)) < len(backfill.slices):
+            return False
+        swapped = self.read_swaps(backfill.id)
+        return backfill.mode is not Mode.REPLACE or all(
+            sink.name in swapped for sink in self.pipeline.delta_sinks
+        )
+
     def read(self, backfill_id: str) -> Backfill:
         """Read what is to be done."""
         file = self.folder_of(backfill_id) / "plan.json"
         value = read_json(file) if backfill_id.startswith(_PREFIX) else None
         if value is None:
-            known = sorted(name for name in list_names(self._folder) if name.startswith(_PREFIX))
-            told = ", ".join(known[-5:]) or "none"
+            told = ", ".join(sorted(self._list_ids())[-5:]) or "none"
             raise BackfillError(
                 f"{self.pipeline.name} has no backfill {backfill_id!r}; it has {told}"
             )
@@ -138,6 +154,15 @@ class Backfills:
         """Find where a backfill keeps what is its own."""
         return self._folder / backfill_id
 
+    def _list_ids(self) -> list[str]:
+        return [name for name in list_names(self._folder) if name.startswith(_PREFIX)]
+
     @property
     def _folder(self) -> UPath:
         return self.settings.state_of(self.pipeline.name) / "backfills"
+
+
+def _name(name: str) -> str:
+    """Make an id of a name: the name itself where it can be part of any path."""
+    is_safe = _SAFE.fullmatch(name) is not None
+    return _PREFIX + (name if is_safe else sha256(name.encode()).hexdigest()[:32])

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Self
 
 from tidegate.core.backfill.book import Backfill, Backfills
+from tidegate.core.backfill.range import count
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,10 @@ class Progress:
         left = (
             "" if self.seconds_left is None else f", about {tell_seconds(self.seconds_left)} left"
         )
-        return f"{self.done} of {self.slices} slices done, {self.rows_read:,} rows read{left}"
+        return (
+            f"{self.done} of {count(self.slices, 'slice')} done, {count(self.rows_read, 'row')} "
+            f"read{left}"
+        )
 
 
 def tell_seconds(seconds: float) -> str:

@@ -33,7 +33,15 @@ class KafkaRange:
     def describe(self) -> str:
         """Say the range in a few words."""
         partitions = sum(len(numbers) for numbers in self.offsets.values())
-        return f"{self.size:,} offsets of {partitions} partitions"
+        return f"{self.size:,} offsets of {count(partitions, 'partition')}"
+
+    def to_sql(self, prefix: str = "_") -> str:
+        """Spell which rows of a table came from it, by columns that begin with a prefix."""
+        return " OR ".join(
+            f"({prefix}topic = '{topic}' AND {prefix}partition = {number} "
+            f"AND {prefix}offset >= {start} AND {prefix}offset < {end})"
+            for topic, number, start, end in self._list_parts()
+        )
 
     def _take(self, first: int, last: int) -> KafkaRange:
         """Take what lies between two places, all partitions laid end to end."""
@@ -96,15 +104,20 @@ class FilesRange:
 
     def describe(self) -> str:
         """Say the range in a few words."""
-        return f"{self.size:,} files"
+        return count(self.size, "file")
 
 
 Range = Annotated[KafkaRange | DeltaRange | FilesRange, Field(discriminator="kind")]
 RANGE: TypeAdapter[Range] = TypeAdapter(Range)
 
 
+def count(number: int, noun: str) -> str:
+    """Say how many there are of something."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def _cut(size: int, slices: int) -> list[tuple[int, int]]:
     """Cut a length into parts that differ by one at the most."""
-    count = min(size, slices)
-    edges = [size * number // count for number in range(count + 1)] if count else []
+    parts = min(size, slices)
+    edges = [size * number // parts for number in range(parts + 1)] if parts else []
     return list(pairwise(edges))

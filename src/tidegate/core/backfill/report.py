@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from io import StringIO
 
 from rich.console import Console
 from rich.table import Table
 
+from tidegate.core.backfill.holding import count_held
 from tidegate.core.backfill.progress import tell_seconds
+from tidegate.core.backfill.range import count
 from tidegate.core.backfill.request import Mode, Request
 from tidegate.core.backfill.survey import Found
 from tidegate.core.backfill.verification import SinkAudit, Verification
@@ -17,6 +19,7 @@ from tidegate.core.checkpoint.progress import read_progress
 from tidegate.core.ledger import BatchRecord, Ledger, rank_batch
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import ONLY_SOURCE, Pipeline
+from tidegate.core.spec.source import DeltaSource
 
 _LOOKED_AT = 20
 """By how many of the newest batches the time is estimated."""
@@ -24,23 +27,45 @@ _WIDTH = 140
 
 
 def describe(
-    request: Request, pipeline: Pipeline, settings: Settings, found: Found
+    request: Request,
+    pipeline: Pipeline,
+    settings: Settings,
+    found: Found,
+    others: Iterable[Pipeline] = (),
 ) -> Iterator[str]:
     """Say what a backfill would do."""
     whole, name = found.range, pipeline.name
-    rows = "" if found.rows is None else f" with {found.rows:,} rows"
-    slices = len(whole.split(request.slices))
+    rows = "" if found.rows is None else f" with {count(found.rows, 'row')}"
+    slices = count(len(whole.split(request.slices)), "slice")
     at_once = f", {request.parallelism} at once" if request.parallelism > 1 else ""
-    yield f"{name}: {request.mode} {whole.describe()}{rows}, in {slices} slices{at_once}"
+    yield f"{name}: {request.mode} {whole.describe()}{rows}, in {slices}{at_once}"
     if request.mode is Mode.REPLACE:
-        tables = ", ".join(sink.table for sink in pipeline.delta_sinks)
-        yield f"{name}: all rows of the range in {tables} are swapped"
+        yield from _tell_replaced(pipeline, settings, found, others)
     seconds = _estimate_seconds(pipeline, settings, found)
     if seconds is not None:
         yield (
             f"{name}: about {tell_seconds(seconds / request.parallelism)} of work, by the newest "
             "batches of live runs"
         )
+
+
+def _tell_replaced(
+    pipeline: Pipeline, settings: Settings, found: Found, others: Iterable[Pipeline]
+) -> Iterator[str]:
+    for sink in pipeline.delta_sinks:
+        held = count_held(pipeline, settings, sink, found.range)
+        yield f"{pipeline.name}: {sink.table} has {count(held, 'row')} of the range, to be swapped"
+    tables = {settings.locate_url(sink.table): sink.table for sink in pipeline.delta_sinks}
+    for other in others:
+        for input_ in other.inputs.values():
+            if not isinstance(input_, DeltaSource) or input_.takes_changes:
+                continue
+            table = tables.get(settings.locate_url(input_.table))
+            if table:
+                yield (
+                    f"{pipeline.name}: {other.name} reads {table} and stops at a version that changes "
+                    "rows; say skip_change_commits in its source, and backfill it too"
+                )
 
 
 def _estimate_seconds(pipeline: Pipeline, settings: Settings, found: Found) -> float | None:
@@ -89,8 +114,8 @@ def render(verification: Verification) -> str:
 def _list_cells(audit: SinkAudit) -> Iterator[str]:
     yield audit.sink
     counts = (audit.read, audit.put_aside, audit.dropped, audit.by_steps, audit.not_for_sink)
-    for count in (*counts, audit.offered):
-        yield f"{count:,}"
+    for number in (*counts, audit.offered):
+        yield f"{number:,}"
     yield "?" if audit.written is None else f"{audit.written:,}"
     yield "" if audit.held is None else f"{audit.held:,}"
 
@@ -100,9 +125,9 @@ def _list_lines(verification: Verification) -> Iterator[str]:
         f"{verification.backfill_id}: {verification.done} of {verification.slices} slices, "
         f"{tell_seconds(verification.seconds)} of work"
     )
-    failed = {rule: count for rule, count in verification.failed.items() if count}
+    failed = {rule: rows for rule, rows in verification.failed.items() if rows}
     if failed:
-        yield "failed rules: " + ", ".join(f"{rule} {count:,}" for rule, count in failed.items())
+        yield "failed rules: " + ", ".join(f"{rule} {rows:,}" for rule, rows in failed.items())
     for note in verification.notes:
         yield f"note: {note}"
     if not verification.problems:

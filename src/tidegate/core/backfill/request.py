@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, ValidationError
 
 from tidegate.core.errors import BackfillError
-from tidegate.core.spec.base import Count, Moment, Name, SpecModel
+from tidegate.core.spec.base import Count, Moment, Name, SpecModel, tell_error
 from tidegate.core.spec.files import FilesSource
 from tidegate.core.spec.kafka import KafkaSource, Position, Topic
 from tidegate.core.spec.loader import LoadedSpec
@@ -20,7 +20,7 @@ from tidegate.core.spec.sinks.jdbc import JdbcMode, JdbcSink
 from tidegate.core.spec.sinks.sink import Sink
 from tidegate.core.spec.source import DeltaSource, Source
 
-_MOST_SLICES, _MOST_AT_ONCE = 1000, 64
+MOST_SLICES, MOST_AT_ONCE = 1000, 64
 _RANGES = {
     "offsets": "kafka",
     "first_version": "delta",
@@ -58,7 +58,7 @@ Span = tuple[Position, Position]
 class Request(SpecModel):
     """A backfill as it is asked for, by a form, the API or the command line."""
 
-    pipeline: Name
+    pipeline: Name = Field(description="Whose source is read once more.")
     mode: Mode = Field(
         description="replace swaps the range as a whole; merge brings rows in by their keys; append "
         "adds them, where the table has none of the range.",
@@ -82,8 +82,12 @@ class Request(SpecModel):
     paths: Annotated[tuple[str, ...], BeforeValidator(_read_lines)] | None = Field(
         default=None, min_length=1, description="Files: just these, one a line."
     )
-    slices: Annotated[Count, Field(le=_MOST_SLICES)] = 1
-    parallelism: Annotated[Count, Field(le=_MOST_AT_ONCE)] = 1
+    slices: Annotated[Count, Field(le=MOST_SLICES)] = Field(
+        default=1, description="Cut the range into so many parts, each resumed by itself."
+    )
+    parallelism: Annotated[Count, Field(le=MOST_AT_ONCE)] = Field(
+        default=1, description="Run so many slices at once, by a driver each."
+    )
 
     @classmethod
     def find_conflicts(cls, given: Mapping[str, Any]) -> Iterator[str]:
@@ -120,7 +124,7 @@ def parse_request(given: Mapping[str, Any], specs: list[LoadedSpec]) -> tuple[Re
     try:
         request = Request.model_validate(filled)
     except ValidationError as error:
-        problems += [_spell(detail) for detail in error.errors()]
+        problems += [tell_error(detail) for detail in error.errors()]
     if pipeline:
         problems += _find_misfits(filled, pipeline)
     if problems or request is None or pipeline is None:
@@ -172,6 +176,8 @@ def _find_misfit(mode: Any, sink: Sink, source: Source | None) -> str | None:
             return "it does not know rows by keys; take replace or append"
         case Mode.APPEND if is_keyed(sink):
             return "it knows rows by keys; take merge"
+        case Mode.APPEND if not isinstance(sink, DeltaSink) or sink.route_by:
+            return "whether it has rows of the range can be told of a single Delta table alone"
         case Mode.REPLACE:
             return _find_misfit_of_replace(sink, source)
     return None
@@ -189,12 +195,6 @@ def _find_misfit_of_replace(sink: Sink, source: Source | None) -> str | None:
     if isinstance(source, KafkaSource | FilesSource | DeltaSource) and not source.provenance:
         return "its rows do not tell where they came from; source.provenance must be true"
     return None
-
-
-def _spell(detail: Any) -> str:
-    place = ".".join(map(str, detail["loc"]))
-    message = detail["msg"].removeprefix("Value error, ")
-    return f"{place}: {message}" if place else message
 
 
 def _is_after(since: Any, until: Any) -> bool:

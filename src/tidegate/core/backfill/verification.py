@@ -53,7 +53,8 @@ class Verification:
 
     def to_json(self) -> dict[str, Any]:
         """Spell it for the ledger."""
-        return asdict(self)
+        tuples = {name: list(getattr(self, name)) for name in ("problems", "notes")}
+        return asdict(self) | tuples | {"sinks": [asdict(sink) for sink in self.sinks]}
 
 
 def verify(book: Backfills, backfill: Backfill) -> Verification:

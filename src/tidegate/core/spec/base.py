@@ -228,3 +228,10 @@ Options = Annotated[
     AfterValidator(_refuse_secret_names),
 ]
 """Options passed on to Spark; never a secret."""
+
+
+def tell_error(detail: Any) -> str:
+    """Say a mistake as pydantic found it: the field, and what is wrong with it."""
+    place = ".".join(map(str, detail["loc"]))
+    message = detail["msg"].removeprefix("Value error, ")
+    return f"{place}: {message}" if place else message

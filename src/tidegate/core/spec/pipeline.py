@@ -104,6 +104,10 @@ def _check_trigger(trigger: str) -> str:
     return trigger
 
 
+OWN_DAGS = ("backfill", "replay", "maintenance")
+"""DAGs beside those of pipelines, whose names are taken."""
+
+
 class Pipeline(SpecModel):
     """One source, some steps and where the rows go, run as one bounded query at a time."""
 
@@ -262,6 +266,8 @@ class Pipeline(SpecModel):
             yield "takes schedule or after, not both"
         if given.get("name") in _as_list(given.get("after")):
             yield "cannot come after itself"
+        if given.get("name") in OWN_DAGS:
+            yield f"name must not be one of {', '.join(OWN_DAGS)}, the DAGs that tidegate brings"
         yield from _find_misnamed_views(given)
         spark = given.get("spark")
         taken = (

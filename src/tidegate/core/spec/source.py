@@ -53,6 +53,11 @@ class DeltaSource(TimedSource):
         "versions can be replaced.",
     )
 
+    @property
+    def takes_changes(self) -> bool:
+        """Whether it goes on past a commit that changes or deletes rows."""
+        return self.change_data_feed or self.skip_change_commits
+
     @classmethod
     def find_conflicts(cls, given: Mapping[str, Any]) -> Iterator[str]:
         """Yield what is wrong between fields, looking at what was given."""

@@ -20,6 +20,10 @@ from tidegate.spark.sinks.delta.writer import DeltaWriter
 class DeltaAppend(DeltaWriter):
     """A Delta table that each batch is added to."""
 
+    within: str | None = None
+    """Of which rows a batch is all there are, for a backfill: of two that bring them at the same
+    time, Delta then refuses the later one."""
+
     def __init__(
         self,
         sink: DeltaSink,
@@ -35,7 +39,10 @@ class DeltaAppend(DeltaWriter):
     def _write(self, batch: DataFrame, transaction: Transaction) -> None:
         rows = self._rescue(self._pick(batch))
         self._create_clustered(rows.sparkSession, rows.schema)
-        self._save(rows, transaction)
+        if self.within is None:
+            self._save(rows, transaction)
+        else:
+            self._save(rows, transaction, mode="overwrite", options={"replaceWhere": self.within})
 
     def _compare(self, rows: StructType, stored: StructType) -> Iterator[SinkError]:
         if self._rescues:

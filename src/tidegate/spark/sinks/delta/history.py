@@ -28,6 +28,7 @@ from tidegate.spark.sinks.delta.versions import IS_VERSION, SINCE, UNTIL, mark_v
 
 _BEFORE = f"{OWN}before"
 _ACTION = f"{OWN}action"
+_HEALS = f"{OWN}heals"
 
 
 class DeltaHistory(KeyedWriter):
@@ -102,12 +103,17 @@ class DeltaHistory(KeyedWriter):
         """Find what must change for the table to have the histories of the rows' keys."""
         keys = list(self.sink.keys)
         touched = rows.select(*refer(keys)).distinct()
-        known = [each.join(touched, keys, "left_semi") for each in self._recall(rows.sparkSession)]
+        recalled = (
+            each.withColumn(_HEALS, F.lit(False)) for each in self._recall(rows.sparkSession)
+        )
+        known = [each.join(touched, keys, "left_semi") for each in recalled]
+        own = rows.withColumn(_HEALS, F.lit(self.heals))
         # The table comes first, so that its columns are spelled as it has them.
-        every = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), [*known, rows])
+        every = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), [*known, own])
         of_one = Window.partitionBy(*refer(self._names))
         every = every.withColumn(_BEFORE, F.max(_BEFORE).over(of_one))
-        settled = keep_newest(every, self._names, ())
+        # What a backfill brings is right where the table differs; a delete still counts more.
+        settled = keep_newest(every, self._names, (DELETED, _HEALS)).drop(_HEALS)
         return self._compare_versions(
             mark_versions(settled, keys, self.sink.sequence, self.sink.track)
         )

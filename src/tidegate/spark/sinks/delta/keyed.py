@@ -36,6 +36,8 @@ class KeyedWriter(DeltaWriter):
 
     is_observed = False  # MERGE reads its rows as often as it likes
     uses = DeltaWriter.uses | {"keys": "knows rows by", "sequence": "orders rows by"}
+    heals = False
+    """Whether a row takes the place of one that is just as new: by a backfill, of its own."""
 
     def __init__(
         self, sink: DeltaSink, settings: Settings, policy: SchemaChange = SchemaChange.FAIL
@@ -85,7 +87,7 @@ class KeyedWriter(DeltaWriter):
 
     def _start_merge(self, changes: DataFrame, by: Iterable[str]) -> Any:
         on = " AND ".join(f"{STORED}.{quote(name)} = {CHANGED}.{quote(name)}" for name in by)
-        table = DeltaTable.forPath(changes.sparkSession, self._location).alias(STORED)
+        table = DeltaTable.forPath(changes.sparkSession, self.location).alias(STORED)
         merge = table.merge(changes.alias(CHANGED), on)
         return merge.withSchemaEvolution() if self._adds_columns else merge
 

@@ -30,9 +30,6 @@ class DeltaUpsert(KeyedWriter):
     compares the two, and where it was deleted, so does what is remembered of the delete.
     """
 
-    heals = False
-    """Whether a row takes the place of one that is just as new: by a backfill, of its own."""
-
     def _write(self, batch: DataFrame, transaction: Transaction) -> None:
         newest = keep_newest(self._mark(batch), self.sink.keys, self.sink.sequence)
         is_new = self._version is None

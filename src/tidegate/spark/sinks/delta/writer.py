@@ -52,7 +52,7 @@ class DeltaWriter(ABC):
         self.table = sink.table if route is None else f"{sink.table}/{route}"
         self._route = route
         self._adds_columns = policy is not SchemaChange.FAIL
-        self._location = settings.locate_url(self.table)
+        self.location = settings.locate_url(self.table)
         self._log = DeltaLog(settings.locate(self.table))
         self._version = self._log.find_version()
         self._stored = StructType()
@@ -101,7 +101,7 @@ class DeltaWriter(ABC):
         """Find what keeps a table that exists from taking rows."""
         stored = pick_fields(stored, list_absent(stored.fieldNames(), self._added))
         yield from find_changes(
-            self.table, self._location, rows, stored, takes_new=self._adds_columns
+            self.table, self.location, rows, stored, takes_new=self._adds_columns
         )
 
     @property
@@ -121,7 +121,7 @@ class DeltaWriter(ABC):
         )
 
     def _read(self, session: SparkSession) -> DataFrame:
-        return session.read.format("delta").load(self._location)
+        return session.read.format("delta").load(self.location)
 
     def _save(
         self,
@@ -136,12 +136,12 @@ class DeltaWriter(ABC):
             writer = writer.option("mergeSchema", "true")
         if self._version is None and self.sink.partition_by:
             writer = writer.partitionBy(*self.sink.partition_by)
-        writer.save(self._location)
+        writer.save(self.location)
 
     def _create_clustered(self, session: SparkSession, schema: StructType) -> None:
         # Any other table is created by its first write, so that a run that fails leaves none; but
         # a write cannot cluster.
         if self._version is None and self.sink.cluster_by:
             fields = [StructField(field.name, field.dataType) for field in schema.fields]
-            builder = DeltaTable.createIfNotExists(session).location(self._location)
+            builder = DeltaTable.createIfNotExists(session).location(self.location)
             builder.addColumns(StructType(fields)).clusterBy(*self.sink.cluster_by).execute()

@@ -55,7 +55,9 @@ class Dialect(Protocol):
     def open_copy(self, staging: Staging) -> Callable[[Iterator[Any]], Iterator[Any]]:
         """Make the function by which executors fill the staging, for mapInArrow."""
 
-    def commit(self, staging: Staging, mark: Mark, tasks: Collection[int], rows: int) -> Held | int:
+    def commit(
+        self, staging: Staging, mark: Mark, tasks: Collection[int], rows: int, *, heals: bool
+    ) -> Held | int:
         """Write what tasks staged and the batch's mark in one transaction; how many rows changed."""
 
     def clean(self, staging: Staging) -> None:

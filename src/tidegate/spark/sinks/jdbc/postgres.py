@@ -78,7 +78,9 @@ class Postgres:
         names = staging.layout.names
         return Copier(self.connection, statement, self.sink.table, names).copy
 
-    def commit(self, staging: Staging, mark: Mark, tasks: Collection[int], rows: int) -> Held | int:
+    def commit(
+        self, staging: Staging, mark: Mark, tasks: Collection[int], rows: int, *, heals: bool
+    ) -> Held | int:
         """Write what tasks staged and the batch's mark in one transaction; how many rows changed."""
         layout = staging.layout
         with self._open() as session:
@@ -87,7 +89,7 @@ class Postgres:
                     return self._find_held(session, layout.schema, mark) or Held(None)
                 if layout.is_new:
                     session.execute(statements.create_table(layout))
-                changed = self._move(session, staging, sorted(tasks), rows)
+                changed = self._move(session, staging, sorted(tasks), rows, heals=heals)
                 self._note_rows(session, layout.schema, mark, changed)
             with suppress(psycopg.Error):  # the batch is written; the next one sweeps again
                 self._sweep(session, layout, mark)
@@ -137,14 +139,22 @@ class Postgres:
         statement = statements.NOTE_ROWS.format(Identifier(schema, LEDGER))
         session.execute(statement, (rows, mark.query_id, mark.sink))
 
-    def _move(self, session: Connection[Any], staging: Staging, tasks: list[int], rows: int) -> int:
+    def _move(
+        self,
+        session: Connection[Any],
+        staging: Staging,
+        tasks: list[int],
+        rows: int,
+        *,
+        heals: bool,
+    ) -> int:
         if not rows:
             return 0
         is_upsert = bool(staging.layout.keys)
         staged = None
         if is_upsert:
             [(staged,)] = session.execute(statements.count_staged(staging), (tasks,)).fetchall()
-        move = statements.upsert(staging) if is_upsert else statements.append(staging)
+        move = statements.upsert(staging, heals=heals) if is_upsert else statements.append(staging)
         changed = session.execute(move, (tasks,)).rowcount
         if (changed if staged is None else staged) != rows:
             # A server that crashes empties unlogged tables.

@@ -70,8 +70,11 @@ def append(staging: Staging) -> Composed:
     )
 
 
-def upsert(staging: Staging) -> Composed:
-    """Bring the table up to the newest row of each key; of two that are as new, the larger one."""
+def upsert(staging: Staging, *, heals: bool = False) -> Composed:
+    """Bring the table up to the newest row of each key; of two that are as new, the larger one.
+
+    One that is as new as the table's takes its place only where it heals.
+    """
     layout = staging.layout
     names, keys = _list(layout.names), _list(layout.keys)
     rest = [name for name in layout.names if name not in {*layout.keys, *layout.sequence}]
@@ -81,11 +84,11 @@ def upsert(staging: Staging) -> Composed:
         "ORDER BY {}, {} ON CONFLICT ({}) {}"
     ).format(
         *(Identifier(layout.schema, layout.table), names, keys, names, _name(staging), _TASK),
-        *(keys, SQL(", ").join(newest), keys, _update(layout)),
+        *(keys, SQL(", ").join(newest), keys, _update(layout, heals=heals)),
     )
 
 
-def _update(layout: Layout) -> Composable:
+def _update(layout: Layout, *, heals: bool) -> Composable:
     changed = [name for name in layout.names if name not in layout.keys]
     if not changed:
         return SQL("DO NOTHING")
@@ -96,9 +99,9 @@ def _update(layout: Layout) -> Composable:
         for name in layout.sequence
     ]
     unknown = (SQL("{} IS NULL").format(column) for column in there)
-    return SQL("DO UPDATE SET {} WHERE ({}) > ({}) OR {}").format(
-        *(SQL(", ").join(assigned), SQL(", ").join(here), SQL(", ").join(there)),
-        SQL(" OR ").join(unknown),
+    return SQL("DO UPDATE SET {} WHERE ({}) {} ({}) OR {}").format(
+        *(SQL(", ").join(assigned), SQL(", ").join(here), SQL(">=" if heals else ">")),
+        *(SQL(", ").join(there), SQL(" OR ").join(unknown)),
     )
 
 

@@ -24,6 +24,8 @@ class JdbcWriter:
     """A table that a query writes to."""
 
     is_observed = True
+    heals = False
+    """Whether a row takes the place of one that is just as new: by a backfill, of its own."""
 
     def __init__(self, sink: JdbcSink) -> None:
         self.sink = sink
@@ -56,7 +58,9 @@ class JdbcWriter:
         is_committed = False
         try:
             counts = self._stage(batch, staging)
-            changed = self._database.commit(staging, mark, counts.keys(), sum(counts.values()))
+            changed = self._database.commit(
+                staging, mark, counts.keys(), sum(counts.values()), heals=self.heals
+            )
             is_committed = not isinstance(changed, Held)
         finally:
             if not is_committed:
