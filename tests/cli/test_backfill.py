@@ -63,3 +63,11 @@ def test_it_names_the_readers_of_a_table_that_a_swap_would_stop(invoke, orders):
     told = invoke("backfill", "orders", "--mode", "replace", "--glob", "*.txt", "--dry-run").stdout
     assert "strict reads out/orders and stops at a version that changes rows" in told
     assert "lenient" not in told
+
+
+def test_a_resumed_one_takes_nothing_else(invoke, orders):
+    assert orders
+    for more in ("--dry-run", "--glob=*"):
+        error = invoke("backfill", "orders", "--resume", "backfill__x", more).exception
+        assert isinstance(error, BackfillError)
+        assert "takes --resume, or what is to be done" in str(error)

@@ -126,7 +126,7 @@ def test_a_slice_that_failed_stops_no_other_and_is_all_that_is_run_again(
     )
     run_backfill(pipeline, settings, backfill.id, [2])
     assert rows_of("out", "id", "n") == damaged  # a slice by itself swaps nothing
-    assert len(rows_of("quarantine/p", "run_id")) == 20
+    assert len(rows_of("quarantine/p", "run_id")) == 10  # as the live run left it
     (told,) = verify(Backfills(pipeline, settings), backfill).problems
     assert told == "main was to have 90 rows of the range, and it was not swapped yet"
     run_backfill(pipeline, settings, backfill.id)
@@ -150,8 +150,8 @@ def test_rows_are_added_only_where_there_are_none(
     land(0, 1)
     runs.run(pipeline)
     expected = rows_of("out", "id", "n")
-    with pytest.raises(BackfillError, match="has rows of it already; take mode replace"):
-        run_backfill(pipeline, settings, begin(pipeline, mode="append", glob="*.json").id)
+    with pytest.raises(BackfillError, match="has 20 rows of it already; take mode replace"):
+        begin(pipeline, mode="append", glob="*.json")
     spark.sql(f"DELETE FROM delta.`{settings.locate_url('out')}` WHERE id < 10")
     backfill = begin(pipeline, mode="append", paths=["it's 0.json"])
     run_backfill(pipeline, settings, backfill.id)
@@ -241,6 +241,71 @@ def test_versions_are_swapped_where_rows_tell_their_file(
     with pytest.raises(BackfillError, match="OPTIMIZE had made of earlier ones"):
         run_backfill(late, settings, begun.id)
     assert rows_of("late", "id", "n") == before
+
+
+def test_steps_that_leave_out_where_rows_came_from_are_refused(
+    runs, pipeline_of, settings, land, begin
+):
+    pipeline = pipeline_of(FILES, transform={"sql": "SELECT id, n FROM input"})
+    land(0)
+    runs.run(pipeline)
+    with pytest.raises(BackfillError, match="the rows of out have no _file"):
+        begin(pipeline, mode="replace", glob="*")
+    settings.locate("out").rename(settings.locate("elsewhere"))
+    begun = begin(pipeline, mode="replace", glob="*")
+    with pytest.raises(BackfillError, match="the steps of p leave out _file"):
+        run_backfill(pipeline, settings, begun.id)
+
+
+@pytest.mark.parametrize("policy", ["evolve", "rescue"])
+def test_a_swap_takes_new_columns_as_a_live_run_does(
+    runs, pipeline_of, settings, land, begin, rows_of, policy
+):
+    old = pipeline_of(FILES, schema_change=policy)
+    land(0, 1)
+    runs.run(old)
+    more = {"sql": "SELECT *, n * 2 AS twice FROM input"}
+    new = pipeline_of(FILES, schema_change=policy, transform=more)
+    land(2)
+    runs.run(new)
+    run_backfill(new, settings, begin(new, mode="replace", glob="*[12].json").id)
+    if policy == "evolve":
+        rows = [(n, None if n < 10 else n * 2) for n in range(30)]
+        assert rows_of("out", "id", "twice") == rows
+    else:
+        found = rows_of("out", "id", "_rescued")
+        assert [(id_, bool(kept)) for id_, kept in found] == [(n, n >= 10) for n in range(30)]
+
+
+def test_a_table_that_is_gone_comes_back_as_it_was_laid_out(
+    spark, runs, pipeline_of, settings, land, begin, rows_of
+):
+    laid_out = {"partition_by": ["odd"]}
+    pipeline = pipeline_of(
+        FILES, transform={"sql": "SELECT *, n % 2 AS odd FROM input"}, sink=laid_out
+    )
+    land(0)
+    runs.run(pipeline)
+    expected = rows_of("out", "id", "odd")
+    settings.locate("out").rename(settings.locate("gone"))
+    run_backfill(pipeline, settings, begin(pipeline, mode="replace", glob="*").id)
+    assert rows_of("out", "id", "odd") == expected
+    detail = spark.sql(f"DESCRIBE DETAIL delta.`{settings.locate_url('out')}`").first()
+    assert detail["partitionColumns"] == ["odd"]
+
+
+def test_a_first_snapshot_that_is_half_read_is_not_backfilled(
+    runs, pipeline_of, settings, land, begin
+):
+    bronze = pipeline_of(FILES, sink={"table": "bronze"})
+    source = {"type": "delta", "table": "bronze", "max_files_per_trigger": 1, "provenance": True}
+    silver = pipeline_of(source, name="silver", sink={"table": "silver"}, budget={"max_batches": 1})
+    for number in range(3):
+        land(number)
+        runs.run(bronze)
+    runs.run(silver)
+    with pytest.raises(BackfillError, match="have not committed versions from 0 on"):
+        begin(silver, mode="replace", first_version=0, last_version=1)
 
 
 def test_steps_that_remember_are_refused_with_the_reason(runs, pipeline_of, settings, land, begin):

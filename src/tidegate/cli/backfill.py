@@ -60,6 +60,8 @@ def backfill(
     """Read a range of a pipeline's source once more; live runs go on meanwhile."""
     settings = Settings.from_environment()
     if resume:
+        if dry_run or any((mode, offsets, since, until, glob, path, first_version, last_version)):
+            raise BackfillError("takes --resume, or what is to be done; not both")
         (pipeline,) = choose_pipelines(settings.pipelines, name)
         begun = Backfills(pipeline, settings).read(resume)
         require_jars(settings)
@@ -89,7 +91,7 @@ def backfill(
     print(f"{name}: {begun.id}; go on with it by --resume, should it be cut off", flush=True)
     book = Backfills(pipeline, settings)
     _run_lanes(pipeline, settings, begun, master)
-    if begun.mode is Mode.REPLACE or len(book.read_done(begun.id)) < len(begun.slices):
+    if not book.is_finished(begun):
         submit(prepare_backfill(pipeline, settings, begun.id), master)
     verification = verify(book, begun)
     print(render(verification), end="")

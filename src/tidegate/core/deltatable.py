@@ -31,6 +31,11 @@ class DeltaRows:
         """The version that is read."""
         return self._table.version()
 
+    @property
+    def columns(self) -> list[str]:
+        """The names of its columns."""
+        return [field.name for field in self._table.schema().fields]
+
     def select(self, columns: str = "*", where: str = "true", rest: str = "") -> pa.Table:
         """Ask for columns of the rows that meet a condition; the rest may group, order or limit."""
         query = f"SELECT {columns} FROM rows WHERE {where} {rest}"  # noqa: S608

@@ -17,6 +17,7 @@ from typing import Any, Self
 from pydantic import Field, TypeAdapter, ValidationError
 from upath import UPath
 
+from tidegate.core.backfill.book import Backfills
 from tidegate.core.errors import LedgerError, ReplayError
 from tidegate.core.lease import LeaseFolder, hold_lease
 from tidegate.core.quarantine import Choice, count_quarantine
@@ -137,6 +138,15 @@ class Replays:
     def lease(self) -> LeaseFolder:
         """Who carries a replay out, so that no two do."""
         return LeaseFolder(self._folder / "lease")
+
+    def refuse_backfill(self) -> None:
+        """Refuse to take rows up that a backfill judges anew right now."""
+        running = Backfills(self.pipeline, self.settings).find_running()
+        if running:
+            raise ReplayError(
+                f"{running} is at work, and rows that both bring would be there twice.",
+                remedy="Wait until it has ended.",
+            )
 
     def finish(self, replay: Replay, result: ReplayResult) -> None:
         """Write down what became of a replay."""

@@ -18,15 +18,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from tidegate.core.backfill.book import Backfill, Backfills, SliceResult
+from tidegate.core.backfill.holding import tell_held
 from tidegate.core.backfill.progress import Progress
-from tidegate.core.backfill.range import DeltaRange, Range
+from tidegate.core.backfill.range import PLACES, DeltaRange, Range
 from tidegate.core.backfill.request import Mode
 from tidegate.core.backfill.survey import tell_remembering
 from tidegate.core.deltalog import DeltaLog
 from tidegate.core.errors import BackfillError
 from tidegate.core.lease import Lease, LeaseFolder, hold_lease
+from tidegate.core.replay import Replays
 from tidegate.core.settings import Settings
-from tidegate.core.shape import Shape
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.spec.sinks.delta import DeltaSink
 from tidegate.core.spec.source import DeltaSource
@@ -39,17 +40,13 @@ from tidegate.spark.ranges import find_rearranged, read_range, spell_where
 from tidegate.spark.session import open_session
 from tidegate.spark.sinks.delta.append import DeltaAppend
 from tidegate.spark.sinks.delta.keyed import KeyedWriter
-from tidegate.spark.sinks.delta.transaction import Transaction
+from tidegate.spark.sinks.delta.writer import DeltaWriter
 from tidegate.spark.sinks.jdbc.writer import JdbcWriter
+from tidegate.spark.sinks.writer import open_sink
 
 _ONLY_BATCH = 0
 _SWAP = "swap"
-_PLACES = {
-    "files": {"_file"},
-    "delta": {"_file"},
-    "kafka": {"_topic", "_partition", "_offset"},
-}
-"""The columns that say where a row came from, by the kind of its source."""
+_MISPLACED = "DELTA_REPLACE_WHERE_MISMATCH"
 
 
 def run_backfill(
@@ -61,6 +58,7 @@ def run_backfill(
     """
     book = Backfills(pipeline, settings)
     backfill = book.read(backfill_id)
+    book.refuse_changed(backfill)
     filling = _Filling(pipeline, settings, book, backfill, open_session(pipeline))
     unknown = [number for number in slices if number not in range(len(backfill.slices))]
     if unknown:
@@ -91,6 +89,7 @@ class _Filling:
         for number in left:
             try:
                 with self._hold(str(number)) as lease:
+                    self._refuse_replay()
                     if number not in self.book.read_done(self.backfill.id):
                         insist(partial(self._run, query, number, lease))
             except Exception as error:
@@ -106,16 +105,43 @@ class _Filling:
             tell=self._tell,
         )
 
+    def _refuse_replay(self) -> None:
+        """Refuse to judge rows anew that a replay takes up right now."""
+        held = Replays(self.pipeline, self.settings).lease.find_held()
+        if held:
+            raise BackfillError(
+                f"{held.holder} takes up right now what was put aside, and rows that both bring would "
+                "be there twice; wait until it has ended"
+            )
+
     def _open_query(self) -> OpenQuery:
         pipeline = self._staged if self.backfill.mode is Mode.REPLACE else self.pipeline
         run = Query(pipeline, self.settings, self.backfill.id, accepts_loss=False)
         query = run.open(self.session)
         if query.remembers:
             raise BackfillError(tell_remembering(pipeline.name))
+        if self.backfill.mode is not Mode.MERGE:
+            self._refuse_unplaced(query.shape.fieldNames())
+        if self.backfill.mode is Mode.REPLACE:
+            for sink in self.pipeline.delta_sinks:
+                self._open_sink(sink).prepare(self.session, query.shape)
         for outlet in query.writer.outlets:
             if isinstance(outlet.writer, KeyedWriter | JdbcWriter):
                 outlet.writer.heals = True
         return query
+
+    def _refuse_unplaced(self, columns: Collection[str]) -> None:
+        lacking = [name for name in PLACES[self.backfill.range.kind] if name not in columns]
+        if lacking:
+            raise BackfillError(
+                f"the steps of {self.pipeline.name} leave out {', '.join(lacking)}, so that nobody can "
+                "tell which rows came from the range; have them keep it, or take mode merge"
+            )
+
+    def _open_sink(self, sink: DeltaSink) -> DeltaWriter:
+        writer = open_sink(sink, self.settings, self.pipeline.name, self.pipeline.table_policy)
+        assert isinstance(writer, DeltaWriter)  # noqa: S101
+        return writer
 
     @property
     def _staged(self) -> Pipeline:
@@ -136,7 +162,13 @@ class _Filling:
         if self.backfill.mode is Mode.APPEND:
             self._refuse_held(number, part)
             self._claim(query, part)
-        writer = replace(query.writer, prepare=query.finish, audits=True, check=lease.check)
+        writer = replace(
+            query.writer,
+            prepare=query.finish,
+            audits=True,
+            check=lease.check,
+            quarantine=self._open_aside(number),
+        )
         result = writer.write(rows, _ONLY_BATCH, self._name(number))
         done = SliceResult(
             number,
@@ -147,20 +179,28 @@ class _Filling:
             result.quarantined,
             result.failed,
             round(time.monotonic() - began, 3),
-            Shape.of(self.pipeline, self.settings.pipelines).digest,
         )
         lease.check()
         if self.backfill.mode is not Mode.REPLACE:
-            self._forget_aside(part)
+            self._publish_aside([number], part, f"{self._name(number)}:aside")
         self.book.record_slice(self.backfill.id, done)
         self._tell_slice(done)
 
-    def _forget_aside(self, part: Range) -> None:
-        """Forget what live runs put aside of a range: what of it is still wrong was put aside anew."""
-        if not isinstance(self.pipeline.source, DeltaSource) or self.pipeline.source.provenance:
-            where = self._spell_where(part, prefix="")
-            quarantine = Quarantine.of(self.pipeline, self.settings, self.backfill.id)
-            insist(lambda: quarantine.forget_others(self.session, where))
+    def _open_aside(self, number: int) -> Quarantine:
+        """Open where a slice puts rows aside until the quarantine takes them."""
+        table = self.book.folder_of(self.backfill.id) / "staged" / "aside" / str(number)
+        staged = self.pipeline.model_copy(update={"quarantine": str(table)})
+        return replace(Quarantine.of(staged, self.settings, self.backfill.id), number=number)
+
+    def _publish_aside(self, numbers: Collection[int], part: Range, name: str) -> None:
+        """Have the quarantine hold of a range what these slices put aside, and nothing older."""
+        aside = (self._open_aside(number).read(self.session) for number in numbers)
+        parts = [rows for rows in aside if rows is not None]
+        source = self.pipeline.source
+        is_told = not isinstance(source, DeltaSource) or source.provenance
+        where = self._spell_where(part, prefix="") if is_told else "false"
+        quarantine = Quarantine.of(self.pipeline, self.settings, self.backfill.id)
+        insist(lambda: quarantine.publish(self.session, parts, where, name))
 
     def _name(self, number: int) -> str:
         return f"{self.backfill.id}:{number}"
@@ -170,9 +210,7 @@ class _Filling:
         for sink in self.pipeline.delta_sinks:
             held = self._read_held(sink, part)
             if held is not None and not held.isEmpty() and not self._has_slice(sink, number):
-                raise BackfillError(
-                    f"the table {sink.table} has rows of it already; take mode replace"
-                )
+                raise BackfillError(tell_held(sink.table))
 
     def _claim(self, query: OpenQuery, part: Range) -> None:
         """Let Delta refuse rows that somebody else brings between the look and the write."""
@@ -186,11 +224,6 @@ class _Filling:
         if DeltaLog(self.settings.locate(sink.table)).find_version() is None:
             return None
         table = self._open_table(sink)
-        if not _PLACES[part.kind] <= set(table.columns):
-            raise BackfillError(
-                f"whether the table {sink.table} has rows of it cannot be told, since they do not say "
-                "where they came from; take another mode"
-            )
         self._refuse_rearranged(sink, table)
         return table.where(self._spell_where(part))
 
@@ -221,6 +254,7 @@ class _Filling:
     def swap(self) -> None:
         """Swap the range in each table, by one commit."""
         with self._hold(_SWAP) as lease:
+            self._refuse_replay()
             swapped = self.book.read_swaps(self.backfill.id)
             left = [sink for sink in self.pipeline.delta_sinks if sink.name not in swapped]
             if not left:
@@ -234,15 +268,26 @@ class _Filling:
                 self._swap(sink, self._open_table(staged[sink.name]), where)
                 rows = self._open_table(sink).where(where).count()
                 if sink == left[-1]:
-                    self._forget_aside(self.backfill.range)
+                    numbers = range(len(self.backfill.slices))
+                    self._publish_aside(numbers, self.backfill.range, f"{self.backfill.id}:aside")
                 self.book.record_swap(self.backfill.id, sink.name, rows)
                 self._tell(f"{sink.table}: the range is swapped, {rows:,} rows")
+            self.book.drop_staged(self.backfill.id)
 
     def _swap(self, sink: DeltaSink, rows: DataFrame, where: str) -> None:
-        transaction = Transaction(sink.name_writer(self.backfill.id), _ONLY_BATCH)
-        writer = rows.write.format("delta").mode("overwrite").option("replaceWhere", where)
-        location = self.settings.locate_url(sink.table)
-        insist(lambda: transaction.mark(writer).save(location))
+        writer = self._open_sink(sink)
+        writer.prepare(self.session, rows.schema)
+        if isinstance(writer, DeltaAppend):
+            writer.within = where
+        try:
+            insist(lambda: writer.write(rows, _ONLY_BATCH, self.backfill.id))
+        except Exception as error:
+            if _MISPLACED not in str(error):
+                raise
+            raise BackfillError(
+                f"the steps gave rows for {sink.table} another place than the one that they came from, "
+                f"or none; have them keep {', '.join(PLACES[self.backfill.range.kind])} as they are"
+            ) from error
 
     def _tell_slice(self, done: SliceResult) -> None:
         written = ", ".join(f"{rows} to {name}" for name, rows in done.written.items())

@@ -34,6 +34,8 @@ class Quarantine:
 
     run_id: str
     table: DeltaAppend
+    number: int | None = None
+    """What rows have as their batch; the batch's own where none is given."""
 
     @classmethod
     def of(cls, pipeline: Pipeline, settings: Settings, run_id: str) -> Quarantine:
@@ -48,18 +50,30 @@ class Quarantine:
         labelled = whole.withColumns(
             {
                 "run_id": F.lit(self.run_id),
-                "batch_id": F.lit(batch_id).cast("long"),
+                "batch_id": F.lit(batch_id if self.number is None else self.number).cast("long"),
                 "quarantined_at": F.current_timestamp(),
             }
         )
         writer = query_id if sink is None else f"{query_id}:{sink}"
         return self.table.write(labelled, batch_id, writer).rows
 
-    def forget_others(self, session: SparkSession, where: str) -> None:
-        """Forget what other runs put aside of some places, since this one has judged it anew."""
-        if self.table.read_schema(session) is not None:
-            is_older = F.col("run_id") != self.run_id
-            DeltaTable.forPath(session, self.table.location).delete(F.expr(where) & is_older)
+    def read(self, session: SparkSession) -> DataFrame | None:
+        """Read what was put aside; None where nothing was."""
+        return None if self.table.read_schema(session) is None else self.table.read(session)
+
+    def publish(self, session: SparkSession, parts: list[DataFrame], where: str, name: str) -> None:
+        """Take over what was judged anew, in place of all that is there of the same places."""
+        if not parts:
+            if self.table.read_schema(session) is not None:
+                DeltaTable.forPath(session, self.table.location).delete(where)
+            return
+        whole = reduce(DataFrame.unionByName, parts)
+        is_placed = F.coalesce(F.expr(where), F.lit(False))
+        unplaced = whole.where(~is_placed)
+        if not unplaced.isEmpty():
+            self.table.write(unplaced, 0, f"{name}:unplaced")
+        self.table.within = where
+        self.table.write(whole.where(is_placed), 0, name)
 
 
 def shape_malformed(malformed: DataFrame) -> DataFrame:

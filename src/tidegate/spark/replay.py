@@ -36,6 +36,7 @@ from tidegate.spark.sources import first_line
 _PARSED = "__tidegate_parsed"
 _CORRUPT = "__tidegate_corrupt"
 _COMMIT = ("run_id", "batch_id", "sink")
+_IDENTITY = (*_COMMIT, "rule", "topic", "partition", "offset", "file", "row")
 
 
 def replay_quarantine(pipeline: Pipeline, settings: Settings, replay_id: str) -> None:
@@ -45,6 +46,7 @@ def replay_quarantine(pipeline: Pipeline, settings: Settings, replay_id: str) ->
         replay = replays.read(replay_id)
         if replay.result:
             return
+        replays.refuse_backfill()
         session = open_session(pipeline)
         query = Query(pipeline, settings, replay.id, accepts_loss=False).open(session)
         result = _Replaying(pipeline, settings, replay, session, query, lease).run()
@@ -91,6 +93,18 @@ class _Replaying:
 
     @cached_property
     def _taken(self) -> DataFrame:
+        """What was chosen and is still there: a backfill may have judged some of it anew since."""
+        there = self._open().select(*_IDENTITY).distinct().alias("there")
+        is_same = F.lit(True)
+        for column in _IDENTITY:
+            is_same &= F.col(f"chosen.{column}").eqNullSafe(F.col(f"there.{column}"))
+        return self._chosen.alias("chosen").join(there, is_same, "left_semi")
+
+    def _open(self) -> DataFrame:
+        return self.session.read.format("delta").load(self._location)
+
+    @cached_property
+    def _chosen(self) -> DataFrame:
         reader = self.session.read.format("delta").option("versionAsOf", self.replay.version)
         try:
             rows = reader.load(self._location).where(_spell(self.replay.choice))
@@ -109,8 +123,9 @@ class _Replaying:
         return self.settings.locate_url(self.pipeline.quarantine_sink.table)
 
     def _split(self) -> Iterator[_Part]:
+        # Of all that was chosen, so that parts have the same numbers however often this is begun.
         kinds = Counter(
-            (row.rule, row.sink) for row in self._taken.select("rule", "sink").collect()
+            (row.rule, row.sink) for row in self._chosen.select("rule", "sink").collect()
         )
         sinks = sorted({sink for _, sink in kinds if sink is not None})
         self._refuse_lost(sinks)
@@ -181,7 +196,7 @@ class _Replaying:
 
     def _delete_old(self) -> None:
         # What a batch put aside for a sink is one commit, so that it is known as a whole or not at all.
-        taken = self._taken.select(*_COMMIT).distinct().alias("taken")
+        taken = self._chosen.select(*_COMMIT).distinct().alias("taken")
         is_same = F.lit(True)
         for column in _COMMIT:
             is_same &= F.col(f"old.{column}").eqNullSafe(F.col(f"taken.{column}"))

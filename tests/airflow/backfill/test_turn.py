@@ -27,6 +27,13 @@ def test_it_fires_when_a_lane_is_free(tmp_path):
             assert not done
         return (await asyncio.wait_for(waiting, 5)).payload
 
-    # The first slice never began, so it is ahead until somebody takes it up.
-    (tmp_path / "lease" / "0").mkdir(parents=True)
+    assert asyncio.run(scenario()) == {"reason": "a lane is free"}
+
+
+def test_a_slice_that_nobody_begins_keeps_no_lane_for_ever(tmp_path):
+    trigger = TurnTrigger(folder=str(tmp_path), lanes=1, number=1, poll_seconds=0.01)
+
+    async def scenario():
+        return (await asyncio.wait_for(anext(trigger.run()), 10)).payload
+
     assert asyncio.run(scenario()) == {"reason": "a lane is free"}

@@ -10,6 +10,7 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from tidegate.core.backfill.book import Backfill, Backfills
+from tidegate.core.errors import BackfillError
 from tidegate.core.settings import Settings
 from tidegate.core.spec.loader import load_pipeline
 from tidegate.core.spec.pipeline import Pipeline
@@ -44,4 +45,8 @@ class Begun:
         found = cls.find(context, home)
         if found is None:
             raise AirflowFailException("The plan began nothing; clear it, too.")
+        try:
+            found.book.refuse_changed(found.backfill)
+        except BackfillError as error:
+            raise AirflowFailException(str(error)) from error
         return found

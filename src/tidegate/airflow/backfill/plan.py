@@ -13,9 +13,10 @@ from tidegate.airflow.connection import read_airflow_connection
 from tidegate.core.backfill.book import Backfill, Backfills
 from tidegate.core.backfill.proposal import propose
 from tidegate.core.backfill.range import count
+from tidegate.core.backfill.request import parse_request
 from tidegate.core.errors import SourceAwayError, TidegateError
 from tidegate.core.settings import Settings
-from tidegate.core.spec.loader import load_pipeline
+from tidegate.core.spec.loader import load_specs
 
 
 class PlanBackfillOperator(BaseOperator):
@@ -51,8 +52,8 @@ class PlanBackfillOperator(BaseOperator):
 
     def _find_begun(self, asked: dict[str, Any], run_id: str) -> Backfill | None:
         """Find what this run began before it was cleared."""
-        pipeline = load_pipeline(self.settings.pipelines, str(asked["pipeline"])).require()
-        begun = Backfills(pipeline, self.settings).find_named(run_id)
+        request, pipeline = parse_request(asked, load_specs(self.settings.pipelines))
+        begun = Backfills(pipeline, self.settings).find_named(run_id, request)
         if begun:
             self.log.info("This run began %s before, and goes on with it.", begun.id)
         return begun

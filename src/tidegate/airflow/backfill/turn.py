@@ -12,6 +12,7 @@ from tidegate.core.backfill.lanes import Lanes
 from tidegate.core.storage import open_path
 
 _LONGEST_PAUSE_SECONDS = 60.0
+_PATIENT_LOOKS = 10
 
 
 class TurnTrigger(BaseTrigger):
@@ -38,13 +39,18 @@ class TurnTrigger(BaseTrigger):
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look again and again, off the event loop; the more are ahead, the less often."""
-        lanes, ahead = Lanes(open_path(self.folder), self.lanes), 1
+        lanes, looks, pause = Lanes(open_path(self.folder), self.lanes), 0, self.poll_seconds
         while True:
             try:
-                ahead = await asyncio.to_thread(lanes.count_ahead, self.number)
+                queue = await asyncio.to_thread(lanes.look, self.number)
             except OSError as error:
                 self.log.warning("%s cannot be read right now: %s", self.folder, error)
-            if not ahead:
-                yield TriggerEvent({"reason": "a lane is free"})
-                return
-            await asyncio.sleep(min(self.poll_seconds * ahead, _LONGEST_PAUSE_SECONDS))
+            else:
+                # An earlier slice that nobody begins, such as one that a person marked, must not
+                # keep a free lane from the others for ever.
+                looks = looks + 1 if queue.free else 0
+                if queue.is_open or looks > _PATIENT_LOOKS:
+                    yield TriggerEvent({"reason": "a lane is free"})
+                    return
+                pause = min(self.poll_seconds * max(1, queue.ahead), _LONGEST_PAUSE_SECONDS)
+            await asyncio.sleep(pause)

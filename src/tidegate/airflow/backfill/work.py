@@ -6,14 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import Context
-from airflow.sdk.exceptions import AirflowSkipException
+from airflow.sdk.exceptions import AirflowException
 
 from tidegate.airflow.backfill.begun import Begun
 from tidegate.airflow.backfill.turn import TurnTrigger
 from tidegate.airflow.driver import DriverOperator
 from tidegate.core.backfill.lanes import Lanes
 from tidegate.core.backfill.progress import Progress
-from tidegate.core.backfill.request import Mode
 from tidegate.core.submission import prepare_backfill
 
 _LONGEST_WAIT = timedelta(days=7)
@@ -30,11 +29,13 @@ class SliceOperator(DriverOperator):
     def execute(self, context: Context) -> Any:
         """Run the slice, unless it is done; where all lanes are taken, wait without a worker."""
         begun, number = Begun.require(context, self.home), int(self.part["number"])
-        if number not in begun.book.read_done(begun.backfill.id):
+        if begun.book.read_slice(begun.backfill.id, number) is None:
             self._run(context, begun, number)
         progress = Progress.of(begun.book, begun.backfill)
         self.log.info("%s", progress.describe())
-        done = begun.book.read_done(begun.backfill.id)[number]
+        done = begun.book.read_slice(begun.backfill.id, number)
+        if done is None:
+            raise AirflowException("The driver ended without a word of what became of the slice.")
         return {
             "slice": self.part["label"],
             "rows_read": done.rows_read,
@@ -78,12 +79,9 @@ class SwapOperator(DriverOperator):
     def execute(self, context: Context) -> None:
         """Swap, unless it was done or there is nothing to swap."""
         begun = Begun.require(context, self.home)
-        if begun.backfill.mode is not Mode.REPLACE:
-            raise AirflowSkipException(
-                f"Mode {begun.backfill.mode} writes to the tables slice by slice."
-            )
         if begun.book.is_finished(begun.backfill):
-            self.log.info("The range was swapped before.")
+            # Not skipped: what follows would be skipped with it.
+            self.log.info("There is nothing to swap, or it was swapped before.")
             return
         self.take(
             begun.pipeline, prepare_backfill(begun.pipeline, begun.settings, begun.backfill.id)

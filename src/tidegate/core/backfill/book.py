@@ -4,7 +4,9 @@
     backfills/<id>/slices/<n>.json    what a slice did, written once it is done
     backfills/<id>/lease/<n>/         who runs a slice, so that no two do
     backfills/<id>/lanes/<n>/         who may run a slice at all, so that no more do than asked for
+    backfills/<id>/begun/<n>.json     a slice that was let in once, be it done or not
     backfills/<id>/staged/<sink>/     the rows of a range that is to be swapped
+    backfills/<id>/staged/aside/<n>/  what a slice puts aside, until the quarantine takes it
     backfills/<id>/swaps/<sink>.json  how many rows of the range a table has since it was swapped
     backfills/<id>/verification.json  whether it all adds up
 
@@ -26,8 +28,10 @@ from tidegate.core.backfill.range import Range
 from tidegate.core.backfill.request import Mode, Request
 from tidegate.core.backfill.survey import Found
 from tidegate.core.errors import BackfillError, LedgerError
+from tidegate.core.lease import LeaseFolder
 from tidegate.core.passage import Passage
 from tidegate.core.settings import Settings
+from tidegate.core.shape import Shape
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.storage import list_names, read_json, write_json
 
@@ -48,6 +52,10 @@ class Backfill:
     """How many slices may be run at once."""
     rows: int | None = None
     """How many rows the source has in the range, where its log tells."""
+    digest: str = ""
+    """Of the spec and its Python: all slices are made alike, or it is begun anew."""
+    asked: dict[str, Any] = field(default_factory=dict)
+    """What was asked for, by which one that is asked for again is known."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +73,6 @@ class SliceResult:
     failed: dict[str, int] = field(default_factory=dict)
     """How many rows failed each rule."""
     seconds: float = 0.0
-    digest: str = ""
-    """Of the spec and its Python, by which slices are known to be alike."""
 
 
 _BACKFILL: TypeAdapter[Backfill] = TypeAdapter(Backfill)
@@ -86,16 +92,45 @@ class Backfills:
         slices: list[Range] = [*found.range.split(request.slices)]
         backfill = Backfill(
             *(_name(name or now), request.mode, found.range, tuple(slices), now),
-            *(request.parallelism, found.rows),
+            *(request.parallelism, found.rows, self._digest, request.model_dump(mode="json")),
         )
         write_json(
             self.folder_of(backfill.id) / "plan.json", _BACKFILL.dump_python(backfill, mode="json")
         )
         return backfill
 
-    def find_named(self, name: str) -> Backfill | None:
+    def find_named(self, name: str, request: Request) -> Backfill | None:
         """Find a backfill by the name that it was given when it began."""
-        return self.read(_name(name)) if _name(name) in self._list_ids() else None
+        if _name(name) not in self._list_ids():
+            return None
+        found = self.read(_name(name))
+        if found.asked != request.model_dump(mode="json"):
+            raise BackfillError(
+                f"{found.id} was begun before, and was asked for something else; take another name "
+                "for the run"
+            )
+        return found
+
+    def refuse_changed(self, backfill: Backfill) -> None:
+        """Refuse to go on by another spec: some slices would be made by the old one."""
+        if backfill.digest != self._digest:
+            raise BackfillError(
+                f"the spec of {self.pipeline.name}, or Python beside it, changed since {backfill.id} "
+                "began; begin it anew, so that all slices are made alike"
+            )
+
+    def find_running(self) -> str | None:
+        """Find a process that is at work on a backfill, and say who it is."""
+        for backfill_id in self._list_ids():
+            if (self.folder_of(backfill_id) / "verification.json").exists() and self.is_finished(
+                self.read(backfill_id)
+            ):
+                continue
+            for name in list_names(self.folder_of(backfill_id) / "lease"):
+                held = LeaseFolder(self.folder_of(backfill_id) / "lease" / name).find_held()
+                if held:
+                    return str(held.holder)
+        return None
 
     def is_finished(self, backfill: Backfill) -> bool:
         """Whether nothing of a backfill is left to do."""
@@ -128,6 +163,11 @@ class Backfills:
         file = self.folder_of(backfill_id) / "slices" / f"{result.number}.json"
         write_json(file, asdict(result))
 
+    def read_slice(self, backfill_id: str, number: int) -> SliceResult | None:
+        """Read what a slice did; None where it is not done."""
+        value = read_json(self.folder_of(backfill_id) / "slices" / f"{number}.json")
+        return None if value is None else _RESULT.validate_python(value)
+
     def read_done(self, backfill_id: str) -> dict[int, SliceResult]:
         """Read what the slices did that are done."""
         folder = self.folder_of(backfill_id) / "slices"
@@ -150,9 +190,19 @@ class Backfills:
         """Write down whether it all adds up."""
         write_json(self.folder_of(backfill_id) / "verification.json", value)
 
+    def drop_staged(self, backfill_id: str) -> None:
+        """Delete the rows that waited for a swap."""
+        folder = self.folder_of(backfill_id) / "staged"
+        if folder.exists():
+            folder.fs.rm(folder.path, recursive=True)
+
     def folder_of(self, backfill_id: str) -> UPath:
         """Find where a backfill keeps what is its own."""
         return self._folder / backfill_id
+
+    @property
+    def _digest(self) -> str:
+        return Shape.of(self.pipeline, self.settings.pipelines).digest
 
     def _list_ids(self) -> list[str]:
         return [name for name in list_names(self._folder) if name.startswith(_PREFIX)]

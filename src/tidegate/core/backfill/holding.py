@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
-from tidegate.core.backfill.range import DeltaRange, FilesRange, KafkaRange, Range
+from tidegate.core.backfill.range import DeltaRange, FilesRange, KafkaRange, Range, count
 from tidegate.core.checkpoint.filelog import strip_scheme
 from tidegate.core.deltalog import DeltaLog
 from tidegate.core.deltatable import DeltaRows
@@ -34,6 +34,12 @@ def count_held(pipeline: Pipeline, settings: Settings, sink: DeltaSink, part: Ra
             names = {_take_name(unquote(path)) for change in changes for path in change.added}
             return sum(n for file, n in _count_by_file(rows) if _take_name(file) in names)
     raise AssertionError((part, pipeline.source))
+
+
+def tell_held(table: str, rows: int | None = None) -> str:
+    """Say that a table has what was to be added."""
+    told = "rows" if rows is None else count(rows, "row")
+    return f"the table {table} has {told} of it already; take mode replace"
 
 
 def _count_by_file(rows: DeltaRows) -> list[tuple[str, int]]:

@@ -14,9 +14,22 @@ from upath import UPath
 
 from tidegate.core.errors import LeaseHeldError
 from tidegate.core.lease import LeaseFolder, hold_lease
-from tidegate.core.storage import list_names
+from tidegate.core.storage import list_names, write_json
 
-_SLICE = "slice "
+
+@dataclass(frozen=True)
+class Queue:
+    """What a slice waits for."""
+
+    ahead: int
+    """How many earlier slices were never begun."""
+    free: int
+    """How many lanes nobody holds."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a lane is free for the slice."""
+        return self.free > self.ahead
 
 
 @dataclass(frozen=True)
@@ -33,23 +46,25 @@ class Lanes:
         with ExitStack() as stack:
             yield any(self._take(lane, number, seconds, stack) for lane in self._list_lanes())
 
-    def count_ahead(self, number: int) -> int:
-        """Count how many slices must begin or end before this one may begin; none lets it in."""
-        held = [record.holder.what for lane in self._list_lanes() if (record := lane.find_held())]
-        begun = set(list_names(self.folder / "lease"))
-        ahead = sum(
-            str(earlier) not in begun and f"{_SLICE}{earlier}" not in held
-            for earlier in range(number)
-        )
-        return max(0, ahead + 1 - (self.count - len(held)))
+    def look(self, number: int) -> Queue:
+        """Look at what a slice waits for."""
+        held = sum(lane.find_held() is not None for lane in self._list_lanes())
+        begun = {*list_names(self._begun), *list_names(self.folder / "slices")}
+        ahead = sum(f"{earlier}.json" not in begun for earlier in range(number))
+        return Queue(ahead, max(0, self.count - held))
 
-    @staticmethod
-    def _take(lane: LeaseFolder, number: int, seconds: float, stack: ExitStack) -> bool:
+    def _take(self, lane: LeaseFolder, number: int, seconds: float, stack: ExitStack) -> bool:
         try:
-            stack.enter_context(hold_lease(lane, f"{_SLICE}{number}", seconds=seconds, waits=False))
+            stack.enter_context(hold_lease(lane, f"slice {number}", seconds=seconds, waits=False))
         except LeaseHeldError:
             return False
+        # Before anything can go wrong: a slice that fails at once must stand in nobody's way.
+        write_json(self._begun / f"{number}.json", {})
         return True
+
+    @property
+    def _begun(self) -> UPath:
+        return self.folder / "begun"
 
     def _list_lanes(self) -> Iterator[LeaseFolder]:
         return (LeaseFolder(self.folder / "lanes" / str(lane)) for lane in range(self.count))

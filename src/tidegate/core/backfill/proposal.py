@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidegate.core.backfill.book import Backfill, Backfills
+from tidegate.core.backfill.neighbours import find_losers
 from tidegate.core.backfill.report import describe
-from tidegate.core.backfill.request import Request, parse_request
+from tidegate.core.backfill.request import Mode, Request, parse_request
 from tidegate.core.backfill.survey import Found, Survey
 from tidegate.core.connection import ReadConnection, read_connection
+from tidegate.core.errors import BackfillError
 from tidegate.core.settings import Settings
 from tidegate.core.spec.loader import load_specs
 from tidegate.core.spec.pipeline import Pipeline
@@ -43,7 +45,9 @@ def propose(
     specs = load_specs(settings.pipelines)
     request, pipeline = parse_request(asked, specs)
     found = Survey(request, pipeline, settings, connect).find()
-    others = (spec.pipeline for spec in specs if spec.pipeline and not spec.error)
-    return Proposal(
-        request, pipeline, found, settings, tuple(one for one in others if one != pipeline)
-    )
+    known = (spec.pipeline for spec in specs if spec.pipeline and not spec.error)
+    others = tuple(one for one in known if one.name != pipeline.name)
+    losers = list(find_losers(pipeline, others, settings))
+    if losers and request.mode is Mode.REPLACE:
+        raise BackfillError(*losers)
+    return Proposal(request, pipeline, found, settings, others)

@@ -107,6 +107,13 @@ class FilesRange:
         return count(self.size, "file")
 
 
+PLACES = {
+    "files": ("_file",),
+    "delta": ("_file",),
+    "kafka": ("_topic", "_partition", "_offset"),
+}
+"""The columns that say where a row came from, by the kind of its source."""
+
 Range = Annotated[KafkaRange | DeltaRange | FilesRange, Field(discriminator="kind")]
 RANGE: TypeAdapter[Range] = TypeAdapter(Range)
 

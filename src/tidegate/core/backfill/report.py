@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tidegate.core.backfill.holding import count_held
+from tidegate.core.backfill.neighbours import find_stopped
 from tidegate.core.backfill.progress import tell_seconds
 from tidegate.core.backfill.range import count
 from tidegate.core.backfill.request import Mode, Request
@@ -19,7 +20,6 @@ from tidegate.core.checkpoint.progress import read_progress
 from tidegate.core.ledger import BatchRecord, Ledger, rank_batch
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import ONLY_SOURCE, Pipeline
-from tidegate.core.spec.source import DeltaSource
 
 _LOOKED_AT = 20
 """By how many of the newest batches the time is estimated."""
@@ -55,17 +55,8 @@ def _tell_replaced(
     for sink in pipeline.delta_sinks:
         held = count_held(pipeline, settings, sink, found.range)
         yield f"{pipeline.name}: {sink.table} has {count(held, 'row')} of the range, to be swapped"
-    tables = {settings.locate_url(sink.table): sink.table for sink in pipeline.delta_sinks}
-    for other in others:
-        for input_ in other.inputs.values():
-            if not isinstance(input_, DeltaSource) or input_.takes_changes:
-                continue
-            table = tables.get(settings.locate_url(input_.table))
-            if table:
-                yield (
-                    f"{pipeline.name}: {other.name} reads {table} and stops at a version that changes "
-                    "rows; say skip_change_commits in its source, and backfill it too"
-                )
+    for told in find_stopped(pipeline, others, settings):
+        yield f"{pipeline.name}: {told}"
 
 
 def _estimate_seconds(pipeline: Pipeline, settings: Settings, found: Found) -> float | None:
@@ -128,8 +119,6 @@ def _list_lines(verification: Verification) -> Iterator[str]:
     failed = {rule: rows for rule, rows in verification.failed.items() if rows}
     if failed:
         yield "failed rules: " + ", ".join(f"{rule} {rows:,}" for rule, rows in failed.items())
-    for note in verification.notes:
-        yield f"note: {note}"
     if not verification.problems:
         yield "it adds up"
     for problem in verification.problems:

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
+from tidegate.core.backfill.range import PLACES
 from tidegate.core.errors import BackfillError
 from tidegate.core.spec.base import Count, Moment, Name, SpecModel, tell_error
 from tidegate.core.spec.files import FilesSource
@@ -53,6 +54,8 @@ def _read_lines(value: Any) -> Any:
 
 
 Span = tuple[Position, Position]
+_MOMENT: TypeAdapter[Any] = TypeAdapter(Moment)
+_VERSION: TypeAdapter[Any] = TypeAdapter(Position)
 
 
 class Request(SpecModel):
@@ -105,10 +108,10 @@ class Request(SpecModel):
         if "paths" in said and "glob" in said:
             yield "takes paths or glob, not both"
         since, until = given.get("since"), given.get("until")
-        if since is not None and until is not None and _is_after(since, until):
+        if since is not None and until is not None and _is_after(since, until, _MOMENT, equal=True):
             yield "since must be before until"
         first, last = given.get("first_version"), given.get("last_version")
-        if isinstance(first, int) and isinstance(last, int) and first > last:
+        if first is not None and last is not None and _is_after(first, last, _VERSION, equal=False):
             yield "first_version must not be after last_version"
 
 
@@ -171,9 +174,14 @@ def is_keyed(sink: Sink) -> bool:
 
 
 def _find_misfit(mode: Any, sink: Sink, source: Source | None) -> str | None:
+    lacking = _list_lacking(sink, source) if mode in (Mode.REPLACE, Mode.APPEND) else []
+    if lacking:
+        return (
+            f"its columns leave out {', '.join(lacking)}, by which rows tell where they came from"
+        )
     match mode:
         case Mode.MERGE if not is_keyed(sink):
-            return "it does not know rows by keys; take replace or append"
+            return "it does not know rows by keys"
         case Mode.APPEND if is_keyed(sink):
             return "it knows rows by keys; take merge"
         case Mode.APPEND if not isinstance(sink, DeltaSink) or sink.route_by:
@@ -181,6 +189,12 @@ def _find_misfit(mode: Any, sink: Sink, source: Source | None) -> str | None:
         case Mode.REPLACE:
             return _find_misfit_of_replace(sink, source)
     return None
+
+
+def _list_lacking(sink: Sink, source: Source | None) -> list[str]:
+    places = PLACES.get(source.type, ()) if source else ()
+    columns = sink.columns if isinstance(sink, DeltaSink) else ()
+    return [place for place in places if columns and place not in columns]
 
 
 def _find_misfit_of_replace(sink: Sink, source: Source | None) -> str | None:
@@ -197,8 +211,9 @@ def _find_misfit_of_replace(sink: Sink, source: Source | None) -> str | None:
     return None
 
 
-def _is_after(since: Any, until: Any) -> bool:
+def _is_after(one: Any, other: Any, kind: TypeAdapter[Any], *, equal: bool) -> bool:
     try:
-        return bool(since >= until)
-    except TypeError:
+        first, last = kind.validate_python(one), kind.validate_python(other)
+    except ValidationError:
         return False  # told by itself
+    return bool(first > last or (equal and first == last))

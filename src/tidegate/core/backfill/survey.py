@@ -6,16 +6,26 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from fnmatch import fnmatchcase
+from typing import Any
 
-from tidegate.core.backfill.range import DeltaRange, FilesRange, KafkaRange, OffsetRange, Range
+from tidegate.core.backfill.holding import count_held, tell_held
+from tidegate.core.backfill.range import (
+    PLACES,
+    DeltaRange,
+    FilesRange,
+    KafkaRange,
+    OffsetRange,
+    Range,
+)
 from tidegate.core.backfill.request import Mode, Request
-from tidegate.core.checkpoint.filelog import read_file_log, strip_scheme
+from tidegate.core.checkpoint.filelog import read_file_log
 from tidegate.core.checkpoint.progress import read_progress
 from tidegate.core.connection import KafkaConnection, ReadConnection, read_connection
 from tidegate.core.deltalog import DeltaLog
-from tidegate.core.ends.files import LandedFile, list_landing, refuse_patterns
+from tidegate.core.deltatable import DeltaRows
+from tidegate.core.ends.files import LandedFile, find_backlog, list_landing, refuse_patterns
 from tidegate.core.ends.kafka import KafkaEnds, Offsets, TopicEnds
 from tidegate.core.errors import BackfillError
 from tidegate.core.settings import Settings
@@ -62,11 +72,29 @@ class Survey:
                 found = Found(self._find_files(source))
             case _:
                 raise AssertionError(self.pipeline.source)
-        if not found.range.size:
+        if found.range.size <= 0:
             raise BackfillError("the range is empty: nothing in the source lies in it")
         if self.request.mode is not Mode.MERGE:
             self._refuse_unread(found.range)
+            self._refuse_tables(found.range)
         return found
+
+    def _refuse_tables(self, found: Range) -> None:
+        """Refuse tables that do not tell of their rows, or have what is to be added."""
+        problems = []
+        for sink in self.pipeline.delta_sinks:
+            rows = DeltaRows.open(self.settings.locate(sink.table))
+            lacking = [name for name in PLACES[found.kind] if rows and name not in rows.columns]
+            if lacking:
+                problems.append(
+                    f"the rows of {sink.table} have no {', '.join(lacking)}, so that nobody can tell "
+                    "which of them came from the range; have the steps keep it, in a new table"
+                )
+            elif self.request.mode is Mode.APPEND:
+                held = count_held(self.pipeline, self.settings, sink, found)
+                problems += [tell_held(sink.table, held)] if held else []
+        if problems:
+            raise BackfillError(*problems)
 
     def _refuse_state(self) -> None:
         """Refuse a pipeline whose live query remembers rows, as far as its checkpoint tells."""
@@ -83,22 +111,35 @@ class Survey:
                 unread = [
                     f"{topic}-{number} from {known:,} on"
                     for topic, numbers in offsets.items()
-                    for number, (_, end) in numbers.items()
-                    if (known := (position or {}).get(topic, {}).get(number, 0)) < end
+                    for number, (start, end) in numbers.items()
+                    if start < end
+                    and (known := (position or {}).get(topic, {}).get(number, 0)) < end
                 ]
             case DeltaRange(_, last):
-                read = position["reservoirVersion"] if position else 0
+                # Inside the first snapshot, files of any version may still be unread.
+                is_past = position is not None and not position["isStartingVersion"]
+                read = position["reservoirVersion"] if position and is_past else 0
                 unread = [f"versions from {read} on"] if last >= read else []
             case FilesRange(paths):
-                up_to = position["logOffset"] if position else -1
-                logged = read_file_log(checkpoint, ONLY_SOURCE, up_to=up_to) if position else []
-                known = {strip_scheme(file.path) for file in logged if file.log_offset <= up_to}
-                unread = [path for path in paths if path not in known]
+                waiting = self._list_waiting(self.pipeline.source, position)
+                unread = [path for path in paths if path in waiting]
         if unread:
             raise BackfillError(
                 f"live runs of {self.pipeline.name} have not committed {_name_some(unread)} yet, and "
-                " would bring those rows once more; leave them out, or let a run commit them first"
+                "would bring those rows once more; leave them out, or let a run commit them first"
             )
+
+    def _list_waiting(self, source: Any, position: Any) -> set[str]:
+        """List the files that live runs have yet to commit; those too old for them are not."""
+        up_to = position["logOffset"] if position else -1
+        checkpoint = self.settings.checkpoint_of(self.pipeline.name)
+        backlog = find_backlog(
+            list_landing(self.settings.locate(source.path), source),
+            read_file_log(checkpoint, ONLY_SOURCE, up_to=up_to) if position else [],
+            committed_offset=up_to,
+            max_age_ms=int(source.max_file_age.total_seconds() * 1000),
+        )
+        return set(backlog.paths)
 
     def _find_offsets(self, source: KafkaSource) -> KafkaRange:
         options = self.connect(source.connection)
@@ -120,6 +161,17 @@ class Survey:
             return otherwise if at is None else cluster.find_offsets_at(source, ends, at)
 
         start = find(self.request.since, ends.beginnings)
+        gone = [
+            f"{topic}-{number} before {first:,}"
+            for topic, numbers in ends.beginnings.items()
+            for number, first in numbers.items()
+            if self.request.since and start[topic][number] == first > 0
+        ]
+        if gone:
+            raise BackfillError(
+                f"since: records of {_name_some(gone)} have expired, and some of them may be of the "
+                "range; take a later time, or the offsets that are left"
+            )
         end = find(self.request.until, ends.ends)
         return KafkaRange(
             {
@@ -140,6 +192,7 @@ class Survey:
             last = newest if request.last_version is None else request.last_version
         else:
             first = self._find_version_at(log, earliest, newest, request.since, earliest)
+            self._refuse_cleaned(log, earliest)
             last = self._find_version_at(log, earliest, newest, request.until, newest + 1) - 1
         problems = []
         if first < earliest:
@@ -152,6 +205,16 @@ class Survey:
         if problems:
             raise BackfillError(*problems)
         return DeltaRange(first, last)
+
+    def _refuse_cleaned(self, log: DeltaLog, earliest: int) -> None:
+        since = self.request.since
+        begins_ms = log.read_commit(earliest).timestamp_ms if since and earliest else None
+        if since and begins_ms and begins_ms > _to_ms(since):
+            began = datetime.fromtimestamp(begins_ms / 1000, UTC).isoformat()
+            raise BackfillError(
+                f"since: the log of {log.table} begins with version {earliest}, of {began}, and what "
+                "came before is gone; begin there"
+            )
 
     @staticmethod
     def _find_version_at(

@@ -91,7 +91,7 @@ class DeltaHistory(KeyedWriter):
     def _recall(self, session: SparkSession) -> Iterator[DataFrame]:
         """Read all that is known of earlier rows."""
         if self._version is not None:
-            table = self._read(session)
+            table = self.read(session)
             told = table.withColumn(_BEFORE, spell_content(table.columns)).drop(*self._added)
             yield told.withColumn(DELETED, F.lit(False))
         if self._deleted.exists:
@@ -167,7 +167,7 @@ class DeltaHistory(KeyedWriter):
         """Find out whether what was remembered so far is what must be remembered."""
         if self._version is None or bool(self.sink.track) == self._rows.exists:
             return
-        if self.sink.track and self._read(session).isEmpty():
+        if self.sink.track and self.read(session).isEmpty():
             return  # created, and nothing written yet
         was, is_now = ("without", "with") if self.sink.track else ("with", "without")
         yield SinkError(

@@ -63,7 +63,11 @@ class DeltaWriter(ABC):
 
     def read_schema(self, session: SparkSession) -> StructType | None:
         """Read the table's columns; None where it is yet to be created."""
-        return None if self._version is None else self._read(session).schema
+        return None if self._version is None else self.read(session).schema
+
+    def read(self, session: SparkSession) -> DataFrame:
+        """Read the table's rows."""
+        return session.read.format("delta").load(self.location)
 
     def write(self, batch: DataFrame, batch_id: int, query_id: str) -> SinkRecord:
         """Write a batch, unless the table holds it already."""
@@ -93,7 +97,7 @@ class DeltaWriter(ABC):
     def _find_mistakes(self, session: SparkSession, schema: StructType) -> Iterator[SinkError]:
         yield from find_lacking(self.sink, self.uses, schema, self._added)
         if self._version is not None:
-            self._stored = self._read(session).schema
+            self._stored = self.read(session).schema
             columns = self.sink.columns or schema.fieldNames()
             yield from self._compare(pick_fields(schema, columns), self._stored)
 
@@ -119,9 +123,6 @@ class DeltaWriter(ABC):
                 for name, column in zip(names, refer(names), strict=True)
             )
         )
-
-    def _read(self, session: SparkSession) -> DataFrame:
-        return session.read.format("delta").load(self.location)
 
     def _save(
         self,
