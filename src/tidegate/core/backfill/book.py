@@ -95,7 +95,7 @@ class Backfills:
 
     def find_named(self, name: str) -> Backfill | None:
         """Find a backfill by the name that it was given when it began."""
-        return self.read(_name(name)) if _name(name) in self._list_ids() else None
+        return self.read(_name(name)) if _name(name) in self.list_ids() else None
 
     def is_finished(self, backfill: Backfill) -> bool:
         """Whether nothing of a backfill is left to do."""
@@ -111,7 +111,7 @@ class Backfills:
         file = self.folder_of(backfill_id) / "plan.json"
         value = read_json(file) if backfill_id.startswith(_PREFIX) else None
         if value is None:
-            told = ", ".join(sorted(self._list_ids())[-5:]) or "none"
+            told = ", ".join(sorted(self.list_ids())[-5:]) or "none"
             raise BackfillError(
                 f"{self.pipeline.name} has no backfill {backfill_id!r}; it has {told}"
             )
@@ -154,7 +154,8 @@ class Backfills:
         """Find where a backfill keeps what is its own."""
         return self._folder / backfill_id
 
-    def _list_ids(self) -> list[str]:
+    def list_ids(self) -> list[str]:
+        """List all backfills, by their ids."""
         return [name for name in list_names(self._folder) if name.startswith(_PREFIX)]
 
     @property
