@@ -148,6 +148,17 @@ def test_a_reader_of_another_table_keeps_nothing(
     assert kept()[0] == 7
 
 
+def test_a_checkpoint_of_another_source_keeps_nothing(
+    write_spec, write_reader, aged, checkpoint_of, kept
+):
+    write_spec()
+    write_reader()
+    checkpoint_of("reader").batches(1)
+    assert kept()[0] == 7
+    checkpoint_of("reader").delete("commits/0")
+    assert kept()[0] == 7
+
+
 def test_a_reader_whose_spec_has_a_mistake_still_counts(
     write_spec, write_reader, aged, read_by, plan_table
 ):

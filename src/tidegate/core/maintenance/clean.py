@@ -17,7 +17,6 @@ from upath import UPath
 from tidegate.core.backfill.book import Backfills
 from tidegate.core.doctor.checkpoint import glance_at_checkpoint
 from tidegate.core.doctor.fault import Severity
-from tidegate.core.errors import TidegateError
 from tidegate.core.lease import LeaseFolder
 from tidegate.core.ledger import Ledger, Run, rank_batch
 from tidegate.core.replay import Replays
@@ -59,7 +58,7 @@ def clean_state(pipeline: Pipeline, settings: Settings, *, is_dry: bool = False)
                 counts[what] = counts.get(what, 0) + 1
                 if not is_dry:
                     remove()
-        except (TidegateError, ValueError, OSError) as error:
+        except Exception as error:  # whatever it is, the rest is to be cleared away
             problems.append(f"{what} are left alone: {error}")
     return Cleaned(pipeline.name, counts, tuple(problems), is_dry)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from tidegate.core.backfill.book import Backfills
 from tidegate.core.backfill.range import DeltaRange
-from tidegate.core.checkpoint.position import SourceKind, describe_position
+from tidegate.core.checkpoint.position import SourceKind, classify_position, describe_position
 from tidegate.core.checkpoint.progress import Progress, read_progress
 from tidegate.core.errors import TidegateError
 from tidegate.core.maintenance.history import TableHistory
@@ -72,7 +72,7 @@ class Readers:
         progress = read_progress(self.settings.checkpoint_of(name))
         for source in progress.sources:
             position = source.committed or source.planned
-            if source.kind is SourceKind.DELTA:
+            if position is not None:
                 yield from _judge_position(name, position, history, takes_changes=True)
 
     def _find_of_run(
@@ -127,13 +127,15 @@ def _find_position(progress: Progress, name: str) -> Mapping[str, Any] | None:
     if found is None or found.committed is not None:
         return found.committed if found else None
     # Of a first batch that is pending, the snapshot that it reads is settled, and no more.
-    planned = found.planned or {}
-    return planned if planned.get("isStartingVersion") else None
+    is_delta = found.kind is SourceKind.DELTA
+    return found.planned if is_delta and found.planned.get("isStartingVersion") else None
 
 
 def _judge_position(
     who: str, position: Mapping[str, Any], history: TableHistory, takes_changes: bool
 ) -> Iterator[Need]:
+    if classify_position(position) is not SourceKind.DELTA:
+        return  # of another source: the pipeline cannot go on with this one
     if position["reservoirId"] != history.log.read_table_id(history.newest):
         return  # another table, or one that was deleted and created anew
     version = int(position["reservoirVersion"])

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Self
 
-from tidegate.core.errors import TidegateError
 from tidegate.core.maintenance.book import MaintenanceBook, StepKind, TableRecord
 from tidegate.core.maintenance.guard import Guard
 from tidegate.core.maintenance.history import TableHistory
@@ -76,7 +75,7 @@ class Planner:
         record = MaintenanceBook.of(self.settings, table.pipeline).read(table.name)
         try:
             return self._look_at(TablePlan(table), record, frozenset(only))
-        except (TidegateError, OSError) as error:
+        except Exception as error:  # whatever it is, others are to be looked at
             return TablePlan(table).warn(f"it cannot be looked at: {error}")
 
     def _look_at(
