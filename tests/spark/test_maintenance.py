@@ -131,7 +131,7 @@ def test_the_log_is_kept_as_the_policy_says_and_cleaned_up(declare, table, setti
     assert log.find_earliest_version() > 20
     assert len(rows_of("bronze")) == 69
     done = MaintenanceBook.of(settings, "writer").read("bronze").steps
-    assert list(done) == [StepKind.LOG_RETENTION, StepKind.CLEAN_LOG]
+    assert set(done) == {StepKind.LOG_RETENTION, StepKind.CLEAN_LOG}
     assert done[StepKind.CLEAN_LOG].files_removed >= 22
 
 
