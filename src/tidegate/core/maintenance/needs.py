@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tidegate.core.backfill.book import Backfills
@@ -55,17 +57,31 @@ class Readers:
         for spec in self.specs:
             if spec.pipeline is None:
                 found += self._find_by_checkpoint(spec.name, history)
-                continue
-            for name, source in spec.pipeline.inputs.items():
-                if isinstance(source, DeltaSource) and self._is_same(source.table, table):
-                    found += self._find_of_run(spec.pipeline, name, source, history)
-                    found += self._find_of_backfills(spec.pipeline, history)
-            if self._is_same(spec.pipeline.quarantine_sink.table, table):
-                found += self._find_of_replays(spec.pipeline, history)
+        for pipeline, name, source in self._sources.get(table.url, ()):
+            found += self._find_of_run(pipeline, name, source, history)
+            found += self._find_of_backfills(pipeline, history)
+        for pipeline in self._quarantines.get(table.url, ()):
+            found += self._find_of_replays(pipeline, history)
         return [need for need in found if need.first <= history.newest or need.snapshot is not None]
 
-    def _is_same(self, name: str, table: OwnedTable) -> bool:
-        return self.settings.locate_url(name) == table.url
+    @cached_property
+    def _sources(self) -> dict[str, list[tuple[Pipeline, str, DeltaSource]]]:
+        """Who reads a table as a stream, by the table."""
+        found = defaultdict(list)
+        for pipeline in filter(None, (spec.pipeline for spec in self.specs)):
+            for name, source in pipeline.inputs.items():
+                if isinstance(source, DeltaSource):
+                    url = self.settings.locate_url(source.table)
+                    found[url].append((pipeline, name, source))
+        return found
+
+    @cached_property
+    def _quarantines(self) -> dict[str, list[Pipeline]]:
+        """Whose quarantine a table is."""
+        found = defaultdict(list)
+        for pipeline in filter(None, (spec.pipeline for spec in self.specs)):
+            found[self.settings.locate_url(pipeline.quarantine_sink.table)].append(pipeline)
+        return found
 
     def _find_by_checkpoint(self, name: str, history: TableHistory) -> Iterator[Need]:
         """Find what a pipeline reads whose spec has mistakes: its checkpoint knows the table."""

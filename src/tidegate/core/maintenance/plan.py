@@ -70,6 +70,10 @@ class Planner:
         sound = (spec.require() for spec in self.specs if not spec.error)
         return list_tables(sound, self.settings)
 
+    @cached_property
+    def _readers(self) -> Readers:
+        return Readers(self.specs, self.settings)
+
     def look_at(self, table: OwnedTable, only: Iterable[StepKind] = StepKind) -> TablePlan:
         """Plan what there is to do for a table, of these kinds; one that is broken stops no other."""
         record = MaintenanceBook.of(self.settings, table.pipeline).read(table.name)
@@ -83,7 +87,7 @@ class Planner:
     ) -> TablePlan:
         table, now = plan.table, datetime.now(UTC)
         history = TableHistory(table.log)
-        needs = Readers(self.specs, self.settings).find_needs(table, history)
+        needs = self._readers.find_needs(table, history)
         if StepKind.OPTIMIZE in kinds:
             plan = plan_optimize(plan, history)
         if kinds & {StepKind.LOG_RETENTION, StepKind.CLEAN_LOG}:
