@@ -92,6 +92,19 @@ def test_small_files_are_merged_and_what_was_done_is_written_down(
     assert capsys.readouterr().out == ""
 
 
+def test_a_clustered_table_is_clustered(spark, declare, settings, rows_of):
+    url = settings.locate_url("bronze")
+    spark.sql(f"CREATE TABLE delta.`{url}` (id long) USING delta CLUSTER BY (id)")
+    for first in (2, 1, 0):
+        spark.range(first, 9, 3).coalesce(1).write.format("delta").mode("append").save(url)
+    sinks = [BRONZE | {"cluster_by": ["id"]}]
+    maintain_tables(declare("writer", sinks=sinks, maintenance={"min_small_files": 2}), settings)
+    log = DeltaLog(settings.locate("bronze"))
+    added = [a["add"] for a in log.read_actions(log.require_version()) if "add" in a]
+    assert [add["clusteringProvider"] for add in added] == ["liquid"]
+    assert rows_of("bronze") == [(number,) for number in range(9)]
+
+
 def test_a_lagging_reader_reads_on_after_vacuum(
     writer, reader, table, runs, settings, rows_of, capsys
 ):
