@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+import os
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import unquote
 
 from arro3.core import Array, DataType, Table  # what deltalake itself builds on
-from deltalake import CommitProperties, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+_TIMES = {
+    "commitInfo": "timestamp",
+    "add": "modificationTime",
+    "remove": "deletionTimestamp",
+}
+
+
+def _age_file(file: Path, by: timedelta) -> None:
+    if file.exists():
+        moment = file.stat().st_mtime - by.total_seconds()
+        os.utime(file, (moment, moment))
 
 
 class DeltaTableBuilder:
@@ -30,6 +44,34 @@ class DeltaTableBuilder:
     def date(self, version: int, moment: datetime) -> Self:
         """Let a version have been committed at a moment."""
         self._note(version, timestamp=int(moment.timestamp() * 1000))
+        return self
+
+    def optimize(self) -> Self:
+        """Merge all files into one, by a version of its own."""
+        DeltaTable(self.path).optimize.compact()
+        return self
+
+    def delete(self, where: str) -> Self:
+        """Delete rows, by a version of its own."""
+        DeltaTable(self.path).delete(where)
+        return self
+
+    def age(self, version: int, by: timedelta) -> Self:
+        """Let a version, and the files that it brought, be older than they are."""
+        file, earlier_ms = self.log / f"{version:020}.json", int(by.total_seconds() * 1000)
+        actions = [json.loads(line) for line in file.read_text().splitlines()]
+        for action in actions:
+            for kind, field in _TIMES.items():
+                if kind in action:
+                    action[kind][field] -= earlier_ms
+            for kind in ("add", "cdc"):
+                if kind in action:
+                    _age_file(self.path / unquote(action[kind]["path"]), by)
+        file.write_text("\n".join(map(json.dumps, actions)))
+        _age_file(file, by)
+        # What Spark wrote beside it would not match any more.
+        for beside in (f".{file.name}.crc", f"{version:020}.crc", f".{version:020}.crc.crc"):
+            (self.log / beside).unlink(missing_ok=True)
         return self
 
     def restore(self, version: int, *, to: int) -> Self:

@@ -13,6 +13,7 @@ from tidegate.core.storage import (
     list_names,
     open_path,
     read_json,
+    remove_tree,
     spell_for_spark,
     write_json,
     write_text,
@@ -144,3 +145,11 @@ def test_all_files_below_a_folder_are_found_with_their_sizes(store):
         write_text(store / "root" / name, text)
     assert find_files(store / "root") == {"a/b/c": 3, "a/d": 0, "e": 2}
     assert find_files(store / "nowhere") == {}
+
+
+def test_a_folder_goes_with_all_that_is_in_it(store):
+    for name in ("gone/a/b", "gone/c", "kept"):
+        write_text(store / name, "text")
+    remove_tree(store / "gone")
+    remove_tree(store / "nowhere")
+    assert find_files(store) == {"kept": 4}

@@ -10,6 +10,7 @@ from tidegate.core.spec.expectation import Expectation
 from tidegate.core.spec.files import FilesSource
 from tidegate.core.spec.kafka import Decoding, KafkaSource
 from tidegate.core.spec.loader import parse_pipeline
+from tidegate.core.spec.maintenance import Maintenance
 from tidegate.core.spec.sinks.delta import DeltaSink
 from tidegate.core.spec.sinks.files import FilesSink
 from tidegate.core.spec.sinks.jdbc import JdbcSink
@@ -24,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MODELS = [
     *(Pipeline, FilesSource, DeltaSource, KafkaSource, Decoding, RateSource),
     *(DeltaSink, KafkaSink, JdbcSink, FilesSink, PythonSink, SparkSink),
-    *(StaticDelta, StaticFiles, Expectation, Watermark),
+    *(StaticDelta, StaticFiles, Expectation, Watermark, Maintenance),
 ]
 
 

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from tidegate.airflow.asset import pipeline_asset
     from tidegate.airflow.backfill.dag import build_backfill_dag
     from tidegate.airflow.factory import build_dags, raise_spec_errors
+    from tidegate.airflow.maintenance.dag import build_maintenance_dag
     from tidegate.airflow.replay import build_replay_dag
     from tidegate.airflow.sensor import CheckpointSensor
     from tidegate.airflow.watcher import commit_watcher
@@ -16,6 +17,7 @@ __all__ = [
     "CheckpointSensor",
     "build_backfill_dag",
     "build_dags",
+    "build_maintenance_dag",
     "build_replay_dag",
     "commit_watcher",
     "pipeline_asset",
@@ -26,6 +28,7 @@ _HOMES = {
     "CheckpointSensor": "tidegate.airflow.sensor",
     "build_backfill_dag": "tidegate.airflow.backfill.dag",
     "build_dags": "tidegate.airflow.factory",
+    "build_maintenance_dag": "tidegate.airflow.maintenance.dag",
     "build_replay_dag": "tidegate.airflow.replay",
     "commit_watcher": "tidegate.airflow.watcher",
     "pipeline_asset": "tidegate.airflow.asset",

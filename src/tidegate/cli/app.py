@@ -13,6 +13,7 @@ from tidegate.cli import (
     checkpoint,
     explain,
     lag,
+    maintain,
     quarantine,
     run,
     status,
@@ -32,6 +33,7 @@ app.command("check")(check.check)
 app.command("schema")(validate.schema)
 app.command("run")(run.run)
 app.command("backfill")(backfill.backfill)
+app.command("maintain")(maintain.maintain)
 app.command("status")(status.status)
 app.command("lag")(lag.lag)
 app.command("explain")(explain.explain)

@@ -91,21 +91,25 @@ class DeltaLog:
     def read_table_id(self, version: int) -> str:
         """Read the id that the table was given when it was created."""
         metadata = self._read_checksum(version).get("metadata") or {}
-        return str(metadata.get("id") or self._load(version).metadata().id)
+        return str(metadata.get("id") or self.load(version).metadata().id)
 
     def read_retention(self, version: int) -> timedelta:
         """Read how long the table keeps the log of its versions."""
+        return self.find_interval(version, "delta.logRetentionDuration") or _LOG_RETENTION
+
+    def find_interval(self, version: int, name: str) -> timedelta | None:
+        """Find a property of the table that is a length of time; None where it is not said."""
         metadata = self._read_checksum(version).get("metadata") or {}
-        kept = metadata.get("configuration")
-        if kept is None:
-            kept = self._load(version).metadata().configuration
-        return _read_interval(kept.get("delta.logRetentionDuration")) or _LOG_RETENTION
+        said = metadata.get("configuration")
+        if said is None:
+            said = self.load(version).metadata().configuration
+        return _read_interval(said.get(name))
 
     def find_transaction(self, version: int, app_id: str) -> int | None:
         """Find the newest batch that a writer had recorded as of a version."""
         recorded = self._read_checksum(version).get("setTransactions")
         if recorded is None:
-            found = self._load(version).transaction_version(app_id)
+            found = self.load(version).transaction_version(app_id)
             return None if found is None else int(found)
         return next((int(txn["version"]) for txn in recorded if txn.get("appId") == app_id), None)
 
@@ -164,7 +168,7 @@ class DeltaLog:
 
     def read_commit(self, version: int) -> TableCommit:
         """Read one commit: when it was made, how many rows it wrote, for which batches."""
-        actions = self._read_actions(version)
+        actions = self.read_actions(version)
         info: dict[str, Any] = next(
             (action["commitInfo"] for action in actions if "commitInfo" in action), {}
         )
@@ -183,7 +187,7 @@ class DeltaLog:
 
     def read_change(self, version: int) -> TableChange:
         """Read what one commit did to the rows."""
-        actions = self._read_actions(version)
+        actions = self.read_actions(version)
         added = [action["add"] for action in actions if _changes_data(action, "add")]
         removed = [action["remove"] for action in actions if _changes_data(action, "remove")]
         recorded = [action["cdc"]["path"] for action in actions if "cdc" in action]
@@ -199,12 +203,20 @@ class DeltaLog:
 
     def has_file(self, path: str) -> bool:
         """Whether a file that the log names is there."""
-        decoded = unquote(path)
-        file = open_path(decoded) if ":/" in decoded else self.table / decoded
-        return bool(file.exists())
+        return bool(self.locate(path).exists())
 
-    def _read_actions(self, version: int) -> list[dict[str, Any]]:
-        file = self._folder / f"{version:020}.json"
+    def locate(self, path: str) -> UPath:
+        """Find a file that the log names."""
+        decoded = unquote(path)
+        return open_path(decoded) if ":/" in decoded else self.table / decoded
+
+    def find_logged_ms(self, version: int) -> int:
+        """Find when the log file of a version was written, which is what its clean-up goes by."""
+        return int(self._name_commit(version).stat().st_mtime * 1000)
+
+    def read_actions(self, version: int) -> list[dict[str, Any]]:
+        """Read all that one commit says."""
+        file = self._name_commit(version)
         try:
             lines = read_bytes(file).splitlines()
             return [json.loads(line) for line in lines if line.strip()]
@@ -214,6 +226,9 @@ class DeltaLog:
                 remedy="Restore the table's log from a backup.",
             ) from error
 
+    def _name_commit(self, version: int) -> UPath:
+        return self._folder / f"{version:020}.json"
+
     def _read_checksum(self, version: int) -> dict[str, Any]:
         try:
             checksum = read_json(self._folder / f"{version:020}.crc")
@@ -221,8 +236,8 @@ class DeltaLog:
             return {}  # cut off while it was written; Delta itself passes over such a file
         return checksum if isinstance(checksum, dict) else {}
 
-    def _load(self, version: int) -> Any:
-        # Only for tables whose writer leaves no checksum files.
+    def load(self, version: int) -> Any:
+        """Load a version with all its files, by Delta's Rust library."""
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
 

@@ -16,6 +16,7 @@ TidegateError
 ├── SinkError                the sink cannot take what the pipeline writes
 │   └── SinkAwayError        the sink does not answer; it may do so later
 ├── BackfillError            a backfill cannot be done as it was asked for
+├── MaintenanceError         a table could not be tidied up
 ├── ReplayError              what was put aside cannot be taken up again
 ├── LedgerError              the run ledger misses or contradicts something
 ├── LeaseError               a checkpoint is not this process's to write to
@@ -127,6 +128,10 @@ class BackfillError(TidegateError):
     def __init__(self, *problems: str) -> None:
         self.problems = problems
         super().__init__(_tell_mistakes("The backfill", problems))
+
+
+class MaintenanceError(TidegateError):
+    """A table could not be tidied up."""
 
 
 class ReplayError(TidegateError):

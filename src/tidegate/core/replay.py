@@ -26,6 +26,8 @@ from tidegate.core.spec.base import Moment, Name, SpecModel, tell_error
 from tidegate.core.spec.pipeline import OutputMode, Pipeline
 from tidegate.core.storage import list_names, read_json, write_json
 
+_PREFIX = "replay__"
+
 
 @dataclass(frozen=True)
 class Replay:
@@ -38,6 +40,11 @@ class Replay:
     rows: int
     result: ReplayResult | None = None
     """None until it is finished."""
+
+    @property
+    def begun_at(self) -> str:
+        """When it began."""
+        return self.id.removeprefix(_PREFIX)
 
 
 @dataclass(frozen=True)
@@ -114,7 +121,7 @@ class Replays:
         if found is None or not found.rows:
             return None
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        replay = Replay(f"replay__{now}", found.version, choice, found.rows)
+        replay = Replay(f"{_PREFIX}{now}", found.version, choice, found.rows)
         self._write(replay)
         return replay
 
@@ -148,15 +155,24 @@ class Replays:
                 remedy="Wait until it has ended.",
             )
 
+    def list_ids(self) -> list[str]:
+        """List all replays by their ids, the newest last."""
+        names = (name for name in list_names(self._folder) if name.startswith(_PREFIX))
+        return sorted(name.removesuffix(".json") for name in names)
+
+    def forget(self, replay: Replay) -> None:
+        """Delete what is written down of a replay."""
+        self._file(replay.id).unlink(missing_ok=True)
+
     def finish(self, replay: Replay, result: ReplayResult) -> None:
         """Write down what became of a replay."""
         self._write(replace(replay, result=result))
 
     def _find_unfinished(self) -> Replay | None:
-        names = sorted(name for name in list_names(self._folder) if name.startswith("replay__"))
-        if not names:
+        ids = self.list_ids()
+        if not ids:
             return None
-        newest = self.read(names[-1].removesuffix(".json"))
+        newest = self.read(ids[-1])
         return None if newest.result else newest
 
     def _refuse_whole_results(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import uuid
 from contextlib import suppress
 from hashlib import sha256
@@ -164,6 +165,14 @@ def _link_new(target: Path, text: str) -> None:
                 file.write(text)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def remove_tree(folder: UPath) -> None:
+    """Remove a folder with all that is in it."""
+    if is_local(folder):
+        shutil.rmtree(str(folder), ignore_errors=True)
+    elif folder.fs.exists(folder.path):
+        folder.fs.rm(folder.path, recursive=True)
 
 
 def read_bytes(path: UPath) -> bytes:

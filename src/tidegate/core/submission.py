@@ -68,6 +68,12 @@ def prepare_backfill(
     return replace(submission, arguments=("--backfill", backfill_id, *some, pipeline.name))
 
 
+def prepare_maintenance(pipeline: Pipeline, settings: Settings) -> Submission:
+    """Put together what spark-submit needs to tidy up the tables of a pipeline."""
+    submission = _prepare(settings, ("--maintain", pipeline.name))
+    return replace(submission, conf=submission.conf | pipeline.spark)
+
+
 def prepare_check(names: Sequence[str], settings: Settings, result: Path) -> Submission:
     """Put together what spark-submit needs to hold specs against their checkpoints."""
     return _prepare(settings, ("--check", str(result), *names))

@@ -12,6 +12,7 @@ from tidegate.core.spec.loader import load_pipeline
 from tidegate.spark.backfill import run_backfill
 from tidegate.spark.compatibility import check_states
 from tidegate.spark.failure import describe_failure
+from tidegate.spark.maintenance import maintain_tables
 from tidegate.spark.replay import replay_quarantine
 from tidegate.spark.runner import run_pipeline
 
@@ -23,6 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
     what.add_argument("--run-id", help="the run, as it was planned")
     what.add_argument("--replay", help="the replay of what was put aside, as it was begun")
     what.add_argument("--backfill", help="the backfill, as it was begun")
+    what.add_argument("--maintain", action="store_true", help="tidy up the pipelines' tables")
     what.add_argument("--check", help="hold the specs against their checkpoints; the result's file")
     parser.add_argument(
         "--slice",
@@ -48,6 +50,8 @@ def main(arguments: list[str] | None = None) -> int:
                 replay_quarantine(pipeline, settings, options.replay)
             elif options.backfill:
                 run_backfill(pipeline, settings, options.backfill, options.slices)
+            elif options.maintain:
+                maintain_tables(pipeline, settings)
             else:
                 run_pipeline(pipeline, settings, options.run_id, options.try_number)
         except Exception as error:

@@ -101,7 +101,7 @@ class Backfills:
 
     def find_named(self, name: str, request: Request) -> Backfill | None:
         """Find a backfill by the name that it was given when it began."""
-        if _name(name) not in self._list_ids():
+        if _name(name) not in self.list_ids():
             return None
         found = self.read(_name(name))
         if found.asked != request.model_dump(mode="json"):
@@ -121,7 +121,7 @@ class Backfills:
 
     def find_running(self) -> str | None:
         """Find a process that is at work on a backfill, and say who it is."""
-        for backfill_id in self._list_ids():
+        for backfill_id in self.list_ids():
             if (self.folder_of(backfill_id) / "verification.json").exists() and self.is_finished(
                 self.read(backfill_id)
             ):
@@ -146,7 +146,7 @@ class Backfills:
         file = self.folder_of(backfill_id) / "plan.json"
         value = read_json(file) if backfill_id.startswith(_PREFIX) else None
         if value is None:
-            told = ", ".join(sorted(self._list_ids())[-5:]) or "none"
+            told = ", ".join(sorted(self.list_ids())[-5:]) or "none"
             raise BackfillError(
                 f"{self.pipeline.name} has no backfill {backfill_id!r}; it has {told}"
             )
@@ -204,7 +204,8 @@ class Backfills:
     def _digest(self) -> str:
         return Shape.of(self.pipeline, self.settings.pipelines).digest
 
-    def _list_ids(self) -> list[str]:
+    def list_ids(self) -> list[str]:
+        """List all backfills, by their ids."""
         return [name for name in list_names(self._folder) if name.startswith(_PREFIX)]
 
     @property

@@ -25,6 +25,7 @@ from tidegate.core.spec.budget import Budget
 from tidegate.core.spec.expectation import Expectation, OnFail, find_rule_twins
 from tidegate.core.spec.files import FilesSource
 from tidegate.core.spec.kafka import KafkaSource, OnMalformed, compile_pattern, list_names
+from tidegate.core.spec.maintenance import Maintenance
 from tidegate.core.spec.places import field_of, list_places, name_quarantine
 from tidegate.core.spec.sinks.base import MAIN, QUARANTINE
 from tidegate.core.spec.sinks.delta import DeltaMode, DeltaSink, SchemaChange
@@ -170,6 +171,10 @@ class Pipeline(SpecModel):
     quarantine: Location | None = Field(
         default=None,
         description="The table of what is put aside; quarantine/<name> where none is named.",
+    )
+    maintenance: Maintenance = Field(
+        default_factory=Maintenance,
+        description="How its tables, and what it keeps beside them, are tidied up.",
     )
     spark: Options = Field(default_factory=dict, description="Spark configuration.")
 

@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from tidegate.core.errors import SinkError
 from tidegate.core.settings import Settings
+from tidegate.core.sidetable import ALL_ROWS
 from tidegate.core.spec.sinks.delta import DeltaSink, SchemaChange
 from tidegate.spark.columns import list_absent, pick_fields, refer, spell_content
 from tidegate.spark.hold import hold
@@ -22,7 +23,7 @@ from tidegate.spark.sinks.delta.keyed import (
     assign,
     keep_newest,
 )
-from tidegate.spark.sinks.delta.sidetable import ALL_ROWS, SideTable
+from tidegate.spark.sinks.delta.sidetable import SideTable
 from tidegate.spark.sinks.delta.transaction import Transaction
 from tidegate.spark.sinks.delta.versions import IS_VERSION, SINCE, UNTIL, mark_versions
 

@@ -12,10 +12,11 @@ from pyspark.sql.types import StructType
 
 from tidegate.core.errors import SinkError
 from tidegate.core.settings import Settings
+from tidegate.core.sidetable import DELETED_ROWS
 from tidegate.core.spec.sinks.delta import DeltaSink, SchemaChange
 from tidegate.spark.columns import list_absent, quote, refer, spell_content
 from tidegate.spark.sinks.delta.checks import find_bad_condition, find_incomparable
-from tidegate.spark.sinks.delta.sidetable import DELETED_ROWS, SideTable
+from tidegate.spark.sinks.delta.sidetable import SideTable
 from tidegate.spark.sinks.delta.transaction import Transaction
 from tidegate.spark.sinks.delta.writer import DeltaWriter
 

@@ -8,13 +8,6 @@ from tidegate.core.deltalog import DeltaLog
 from tidegate.core.settings import Settings
 from tidegate.spark.sinks.delta.transaction import Transaction
 
-# Delta's VACUUM of the table around it passes over names that begin with an underscore.
-DELETED_ROWS = "_tidegate_deleted"
-"""Keys and sequences of the rows that said that their key is gone."""
-
-ALL_ROWS = "_tidegate_rows"
-"""All rows that ever came, where the table shows only some of them."""
-
 
 class SideTable:
     """A Delta table inside the folder of another one, which it serves."""

@@ -1,0 +1,1 @@
+"""What there is to tidy up, decided without a JVM."""
