@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from croniter import croniter
 from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt, StringConstraints
 
+from tidegate.core.spec.alerts import Alerts
 from tidegate.core.spec.base import (
     Duration,
     Location,
@@ -104,6 +105,10 @@ def _check_trigger(trigger: str) -> str:
     return trigger
 
 
+OWN_DAGS = ("alerts",)
+"""DAGs beside those of pipelines, whose names are taken."""
+
+
 class Pipeline(SpecModel):
     """One source, some steps and where the rows go, run as one bounded query at a time."""
 
@@ -166,6 +171,9 @@ class Pipeline(SpecModel):
     quarantine: Location | None = Field(
         default=None,
         description="The table of what is put aside; quarantine/<name> where none is named.",
+    )
+    alerts: Alerts = Field(
+        default_factory=Alerts, description="What somebody is to be told of, and how."
     )
     spark: Options = Field(default_factory=dict, description="Spark configuration.")
 
@@ -262,6 +270,8 @@ class Pipeline(SpecModel):
             yield "takes schedule or after, not both"
         if given.get("name") in _as_list(given.get("after")):
             yield "cannot come after itself"
+        if given.get("name") in OWN_DAGS:
+            yield f"name must not be one of {', '.join(OWN_DAGS)}, the DAGs that tidegate brings"
         yield from _find_misnamed_views(given)
         spark = given.get("spark")
         taken = (
