@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tidegate.airflow.alerts import build_alerts_dag
     from tidegate.airflow.asset import pipeline_asset
     from tidegate.airflow.factory import build_dags, raise_spec_errors
     from tidegate.airflow.sensor import CheckpointSensor
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CheckpointSensor",
+    "build_alerts_dag",
     "build_dags",
     "commit_watcher",
     "pipeline_asset",
@@ -20,6 +22,7 @@ __all__ = [
 
 _HOMES = {
     "CheckpointSensor": "tidegate.airflow.sensor",
+    "build_alerts_dag": "tidegate.airflow.alerts",
     "build_dags": "tidegate.airflow.factory",
     "commit_watcher": "tidegate.airflow.watcher",
     "pipeline_asset": "tidegate.airflow.asset",
