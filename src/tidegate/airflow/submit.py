@@ -9,11 +9,16 @@ from airflow.sdk import BaseHook, Context
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from tidegate.airflow.connection import read_airflow_connection
+from tidegate.core.batchline import describe_batch
 from tidegate.core.connection import hand_over
-from tidegate.core.errors import SettingsError
+from tidegate.core.errors import SettingsError, TidegateError
+from tidegate.core.ledger import Ledger
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.submission import prepare_submission, record_silent_end, require_jars
+
+_MOST_BATCHES = 100
+"""Of a run with more of them, the newest are told once more."""
 
 _EXAMPLE = """AIRFLOW_CONN_SPARK_DEFAULT='{"conn_type": "spark", "host": "local[2]"}'"""
 
@@ -52,6 +57,21 @@ class SubmitOperator(SparkSubmitOperator):
                 tried = str(context["ti"].try_number)
                 record_silent_end(self.settings, self.pipeline_name, context["run_id"], tried)
                 raise
+            finally:
+                self._log_batches(context["run_id"])
+
+    def _log_batches(self, run_id: str) -> None:
+        """End the task's log with what the run did, also where the driver's own log is elsewhere."""
+        ledger = Ledger.beside(self.settings.state_of(self.pipeline_name))
+        try:
+            batches = ledger.read_run(run_id).batches
+        except (TidegateError, OSError) as error:
+            self.log.warning("What the run did cannot be read: %s", error)
+            return
+        if len(batches) > _MOST_BATCHES:
+            self.log.info("%s batches, the newest of them:", f"{len(batches):,}")
+        for batch in batches[-_MOST_BATCHES:]:
+            self.log.info("%s", describe_batch(batch))
 
     def _check_connection(self) -> None:
         # The hook takes a missing or hostless connection for YARN, without a word.
