@@ -29,12 +29,15 @@ def run_dag(dag_bag):
     return run
 
 
-def test_a_run_commits_its_target_and_then_is_idle(write_spec, landing, run_dag, settings):
+def test_a_run_commits_its_target_and_then_is_idle(write_spec, landing, run_dag, settings, capsys):
     write_spec(expect=RULES)
     (landing / "a.json").write_text('{"id": 1}\n{"id": 2}\n')
     (landing / "b.json").write_text('{"id": 3}\n{"id": 400}\n')
     result, states, _ = run_dag()
     assert states == {"plan": "success", "submit": "success", "confirm": "success"}
+    told = [line for line in capsys.readouterr().out.splitlines() if "SubmitOperator]" in line]
+    assert "batch 0: 2 rows read (file log 0), 2 rows in v0, " in told[-2]
+    assert "batch 1: 2 rows read (file log 1), 1 rows in v1, 1 fail small, " in told[-1]
     event = read_event(result.run_id)
     assert event.extra["batches"] == [0, 1]
     assert event.extra["rows"] == 3

@@ -6,6 +6,14 @@ from pathlib import Path
 import pytest
 
 from tidegate.core.spec import Pipeline
+from tidegate.core.spec.alerts import (
+    Alerts,
+    AppriseChannel,
+    PythonChannel,
+    SlackChannel,
+    SlackWebhookChannel,
+    SmtpChannel,
+)
 from tidegate.core.spec.expectation import Expectation
 from tidegate.core.spec.files import FilesSource
 from tidegate.core.spec.kafka import Decoding, KafkaSource
@@ -26,6 +34,7 @@ MODELS = [
     *(Pipeline, FilesSource, DeltaSource, KafkaSource, Decoding, RateSource),
     *(DeltaSink, KafkaSink, JdbcSink, FilesSink, PythonSink, SparkSink),
     *(StaticDelta, StaticFiles, Expectation, Watermark, Maintenance),
+    *(Alerts, SmtpChannel, SlackChannel, SlackWebhookChannel, AppriseChannel, PythonChannel),
 ]
 
 

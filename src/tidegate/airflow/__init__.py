@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tidegate.airflow.alerts import build_alerts_dag
     from tidegate.airflow.asset import pipeline_asset
     from tidegate.airflow.backfill.dag import build_backfill_dag
     from tidegate.airflow.factory import build_dags, raise_spec_errors
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CheckpointSensor",
+    "build_alerts_dag",
     "build_backfill_dag",
     "build_dags",
     "build_maintenance_dag",
@@ -26,6 +28,7 @@ __all__ = [
 
 _HOMES = {
     "CheckpointSensor": "tidegate.airflow.sensor",
+    "build_alerts_dag": "tidegate.airflow.alerts",
     "build_backfill_dag": "tidegate.airflow.backfill.dag",
     "build_dags": "tidegate.airflow.factory",
     "build_maintenance_dag": "tidegate.airflow.maintenance.dag",

@@ -7,6 +7,7 @@ from pathlib import Path
 from airflow.sdk import DAG, AssetAny, Param, get_parsing_context
 
 from tidegate.airflow.asset import describe_schedule, pipeline_asset
+from tidegate.airflow.failure import FailureCallback
 from tidegate.airflow.plan import ACCEPT_DATA_LOSS, PlanOperator
 from tidegate.airflow.sensor import ConfirmSensor
 from tidegate.airflow.submit import SubmitOperator
@@ -80,6 +81,7 @@ def build_dag(pipeline: Pipeline, settings: Settings, text: str) -> DAG:
             "retries": pipeline.retries,
             "retry_delay": pipeline.retry_delay,
             "pool": pipeline.pool,
+            "on_failure_callback": FailureCallback(pipeline, settings),
         },
     )
     with dag:

@@ -7,9 +7,15 @@ from typing import Any
 from airflow.sdk import Context
 
 from tidegate.airflow.driver import DriverOperator, spell_submission
+from tidegate.core.batchline import describe_batch
+from tidegate.core.errors import TidegateError
+from tidegate.core.ledger import Ledger
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.submission import prepare_submission, record_silent_end
+
+_MOST_BATCHES = 100
+"""Of a run with more of them, the newest are told once more."""
 
 
 class SubmitOperator(DriverOperator):
@@ -33,3 +39,18 @@ class SubmitOperator(DriverOperator):
             tried = str(context["ti"].try_number)
             record_silent_end(self.settings, self.pipeline.name, context["run_id"], tried)
             raise
+        finally:
+            self._log_batches(context["run_id"])
+
+    def _log_batches(self, run_id: str) -> None:
+        """End the task's log with what the run did, also where the driver's own log is elsewhere."""
+        ledger = Ledger.beside(self.settings.state_of(self.pipeline.name))
+        try:
+            batches = ledger.read_run(run_id).batches
+        except (TidegateError, OSError) as error:
+            self.log.warning("What the run did cannot be read: %s", error)
+            return
+        if len(batches) > _MOST_BATCHES:
+            self.log.info("%s batches, the newest of them:", f"{len(batches):,}")
+        for batch in batches[-_MOST_BATCHES:]:
+            self.log.info("%s", describe_batch(batch))

@@ -8,6 +8,7 @@ import typer
 
 from tidegate import __version__
 from tidegate.cli import (
+    alerts,
     backfill,
     check,
     checkpoint,
@@ -36,6 +37,7 @@ app.command("backfill")(backfill.backfill)
 app.command("maintain")(maintain.maintain)
 app.command("status")(status.status)
 app.command("lag")(lag.lag)
+app.command("alerts")(alerts.alerts)
 app.command("explain")(explain.explain)
 app.add_typer(checkpoint.app, name="checkpoint")
 app.add_typer(quarantine.app, name="quarantine")

@@ -15,6 +15,7 @@ from rich.console import Console, Group
 from rich.filesize import decimal
 from rich.table import Table
 
+from tidegate.core.duration import spell_seconds
 from tidegate.core.errors import TidegateError
 from tidegate.core.lag import PartitionLag, measure_lag
 from tidegate.core.settings import Settings
@@ -22,7 +23,6 @@ from tidegate.core.spec.loader import choose_pipelines
 from tidegate.core.spec.pipeline import Pipeline
 
 _SHORT_SECONDS = 3600
-_UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def lag(
@@ -88,7 +88,4 @@ def _count(value: int | None) -> str:
 
 
 def _spell(seconds: float | None) -> str:
-    if seconds is None:
-        return "-"
-    size, unit = next((size, unit) for size, unit in _UNITS if abs(seconds) >= size or size == 1)
-    return f"{seconds / size:.0f} {unit}" if size == 1 else f"{seconds / size:.1f} {unit}"
+    return "-" if seconds is None else spell_seconds(seconds)

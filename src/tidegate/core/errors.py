@@ -22,6 +22,7 @@ TidegateError
 ├── LeaseError               a checkpoint is not this process's to write to
 │   ├── LeaseHeldError       another process holds it
 │   └── LeaseLostError       another process has taken it over
+├── DeliveryError            somebody could not be told of an alert
 ├── SurgeryError             a checkpoint must not be changed in this way
 ├── BlockedError             no retry can mend this run
 ├── TargetMissedError        the job ended before its target was committed
@@ -152,6 +153,10 @@ class LeaseHeldError(LeaseError):
 
 class LeaseLostError(LeaseError):
     """Another process has taken the checkpoint over."""
+
+
+class DeliveryError(TidegateError):
+    """Somebody could not be told of an alert."""
 
 
 class SurgeryError(TidegateError):

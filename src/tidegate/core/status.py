@@ -100,7 +100,7 @@ def _read_status(pipeline: Pipeline, settings: Settings) -> PipelineStatus:
     except LedgerError as error:
         run, (state, reason) = None, (RunState.UNKNOWN, str(error))
     else:
-        state, reason = _tell_state(run, progress, pipeline, settings)
+        state, reason = tell_state(run, progress, pipeline, settings)
     return PipelineStatus(
         pipeline=pipeline.name,
         state=state,
@@ -122,9 +122,10 @@ def _find_version(pipeline: Pipeline, settings: Settings) -> int | None:
     return next((table.find_version() for table in tables), None)
 
 
-def _tell_state(
+def tell_state(
     run: Run | None, progress: Progress, pipeline: Pipeline, settings: Settings
 ) -> tuple[RunState, str]:
+    """Tell how a run stands, and why."""
     if not progress.is_readable:
         return RunState.BLOCKED, progress.problem or ""
     if run is None:

@@ -170,13 +170,18 @@ def _find_batch_shortfall(target: BatchTarget, committed: int) -> str | None:
     return f"batch {committed} is committed, batch {target.batch_id} is not"
 
 
-def _find_files_shortfall(target: FilesTarget, log_offset: int, checkpoint: UPath) -> str | None:
+def list_missing_files(target: FilesTarget, log_offset: int, checkpoint: UPath) -> list[str]:
+    """List the files of a target that are not committed up to an offset of the file log."""
     committed = {
         file.path
         for file in read_file_log(checkpoint, target.source, up_to=log_offset)
         if target.since < file.log_offset <= log_offset
     }
-    missing = [path for path in target.paths if strip_scheme(path) not in committed]
+    return [path for path in target.paths if strip_scheme(path) not in committed]
+
+
+def _find_files_shortfall(target: FilesTarget, log_offset: int, checkpoint: UPath) -> str | None:
+    missing = list_missing_files(target, log_offset, checkpoint)
     if not missing:
         return None
     named = ", ".join(path.rpartition("/")[2] for path in missing[:3])

@@ -17,7 +17,8 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from tidegate.core.ledger import BatchRecord, Ledger, Metrics, SinkRecord
+from tidegate.core.batchline import describe_batch
+from tidegate.core.ledger import BatchRecord, Ledger, Metrics
 from tidegate.spark.batch import BatchResult
 from tidegate.spark.eventtime import read_event_times
 
@@ -78,7 +79,7 @@ class BatchRecorder(StreamingQueryListener):
             metrics=self._compare_state(_read_metrics(progress), batch_id),
         )
         self._ledger.record_batch(record)
-        print(f"tidegate: {self._pipeline} {_describe(record)}", flush=True)
+        print(f"tidegate: {self._pipeline} {describe_batch(record)}", flush=True)
 
     def _compare_state(self, metrics: Metrics, batch_id: int) -> Metrics:
         """Add by how much the state grew since the batch before."""
@@ -117,26 +118,3 @@ def _read_metrics(progress: dict[str, Any]) -> Metrics:
 def _read_rate(progress: dict[str, Any], name: str) -> float | None:
     rate = progress.get(name)
     return round(rate, 3) if isinstance(rate, int | float) and isfinite(rate) else None
-
-
-def _describe_sink(name: str, sink: SinkRecord) -> str:
-    if sink.is_replay:
-        return f"{name} already had it"
-    rows = "?" if sink.rows is None else f"{sink.rows:,}"
-    return f"{rows} rows" + ("" if sink.version is None else f" in v{sink.version}")
-
-
-def _describe(record: BatchRecord) -> str:
-    is_one = len(record.sinks) == 1
-    written = ", ".join(
-        _describe_sink(name, sink) + ("" if is_one or sink.is_replay else f" of {name}")
-        for name, sink in record.sinks.items()
-    )
-    aside = "".join(
-        f", {count:,} fail {rule}" for rule, count in (record.failed or {}).items() if count
-    )
-    aside += f", {record.quarantined:,} quarantined" if record.quarantined else ""
-    if record.metrics and record.metrics.late_rows:
-        aside += f", at least {record.metrics.late_rows:,} too late and left out"
-    read = "?" if record.input_rows is None else f"{record.input_rows:,}"
-    return f"batch {record.batch_id}: {read} rows read, {written}{aside}, {record.seconds} s"

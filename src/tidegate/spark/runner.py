@@ -25,6 +25,7 @@ from tidegate.core.submission import name_attempt
 from tidegate.spark.allowance import Allowance, BudgetSpentError
 from tidegate.spark.batch import BatchWriter
 from tidegate.spark.failure import asks_for_restart, describe_failure
+from tidegate.spark.progress import ProgressLine, tell_now_and_then
 from tidegate.spark.query import Query
 from tidegate.spark.recorder import BatchRecorder
 from tidegate.spark.session import open_session
@@ -49,11 +50,14 @@ def run_pipeline(
         seconds=settings.lease_seconds,
         tell=lambda told: print(f"tidegate: {pipeline.name} {told}", flush=True),
     ) as lease:
-        recover_batches(pipeline, settings, plan, read_progress(checkpoint))
+        start = read_progress(checkpoint)
+        recover_batches(pipeline, settings, plan, start)
         started_at = _now()
         ledger.record_attempt(run_id, Attempt(Outcome.RUNNING, started_at))
+        line = ProgressLine(plan.target, start, checkpoint)
         try:
-            stop = _drain_source(pipeline, settings, plan, ledger, lease)
+            with tell_now_and_then(pipeline.name, line.describe):
+                stop = _drain_source(pipeline, settings, plan, ledger, lease)
         except LeaseLostError:
             raise  # the new holder records what becomes of the run
         except BaseException as error:

@@ -3,7 +3,7 @@ import pytest
 from tidegate.core.spec.mistake import spell_place
 
 PIPELINE = (
-    "after, budget, confirm_timeout, description, expect, maintenance, name, output_mode, owner, pool, quarantine, retries, retry_delay, "
+    "after, alerts, budget, confirm_timeout, description, expect, maintenance, name, output_mode, owner, pool, quarantine, retries, retry_delay, "
     "schedule, schema_change, sinks, source, sources, spark, spark_connection, start_date, tables, tags, transform, trigger"
 )
 FILES = (

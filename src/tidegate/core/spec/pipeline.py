@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from croniter import croniter
 from pydantic import AfterValidator, BeforeValidator, Field, NonNegativeInt, StringConstraints
 
+from tidegate.core.spec.alerts import Alerts
 from tidegate.core.spec.base import (
     Duration,
     Location,
@@ -105,7 +106,7 @@ def _check_trigger(trigger: str) -> str:
     return trigger
 
 
-OWN_DAGS = ("backfill", "replay", "maintenance")
+OWN_DAGS = ("alerts", "backfill", "maintenance", "replay")
 """DAGs beside those of pipelines, whose names are taken."""
 
 
@@ -175,6 +176,9 @@ class Pipeline(SpecModel):
     maintenance: Maintenance = Field(
         default_factory=Maintenance,
         description="How its tables, and what it keeps beside them, are tidied up.",
+    )
+    alerts: Alerts = Field(
+        default_factory=Alerts, description="What somebody is to be told of, and how."
     )
     spark: Options = Field(default_factory=dict, description="Spark configuration.")
 

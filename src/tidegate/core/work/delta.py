@@ -55,7 +55,7 @@ def _find_start_ahead(source: DeltaSource, log: DeltaLog, newest: int) -> str | 
 
 def _check_log_is_kept(log: DeltaLog, newest: int, position: Mapping[str, Any]) -> None:
     """Refuse a table whose log was cleaned up past what is yet to be read."""
-    next_version = _find_next_version(position)
+    next_version = find_next_version(position)
     earliest = log.find_earliest_version()
     if earliest is None or next_version > newest or earliest <= next_version:
         return
@@ -69,13 +69,14 @@ def _check_log_is_kept(log: DeltaLog, newest: int, position: Mapping[str, Any]) 
     )
 
 
-def _find_next_version(position: Mapping[str, Any]) -> int:
+def find_next_version(position: Mapping[str, Any]) -> int:
+    """Find the first version that is not read as a whole."""
     return int(position["reservoirVersion"]) + bool(position.get("isStartingVersion"))
 
 
 def find_log_headroom(log: DeltaLog, position: Mapping[str, Any]) -> timedelta | None:
     """Find how much longer the next version to be read is kept; None where there is none yet."""
-    newest, version = log.require_version(), _find_next_version(position)
+    newest, version = log.require_version(), find_next_version(position)
     if version > newest:
         return None
     committed_at = datetime.fromtimestamp(log.read_commit(version).timestamp_ms / 1000, UTC)
