@@ -375,8 +375,12 @@ class Ledger:
 
     def find_latest(self) -> Run | None:
         """Read the run that was planned last."""
-        plan = self._read(_PLAN, self._latest)
+        plan = self.find_latest_plan()
         return self._read_run(plan) if plan else None
+
+    def find_latest_plan(self) -> Plan | None:
+        """Read the newest plan, and nothing of what came of it."""
+        return self._read(_PLAN, self._latest)
 
     def _read_run(self, plan: Plan) -> Run:
         batches = self.read_batches(after=plan.baseline.committed_batch)
