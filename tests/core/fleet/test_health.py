@@ -152,7 +152,7 @@ def test_a_spec_with_a_mistake_is_an_error(settings):
 def test_the_history_tells_what_each_batch_left_of_the_target(ledger):
     history = read_history(ledger, 1, 10)
     assert [(point.batch_id, point.lag) for point in history.batches] == [(1, 0), (0, 60)]
-    assert [lag.count for lag in history.planned] == [90]
+    assert [point.planned_lag.count for point in history.batches] == [90, 90]
     assert history.next_before is None
 
 

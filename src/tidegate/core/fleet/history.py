@@ -34,6 +34,8 @@ class BatchPoint:
     watermark: str | None
     lag: int | None
     """How much of what the run set out to read was left after it."""
+    planned_lag: Lag | None
+    """What waited when its run was planned."""
     offsets: list[dict[str, Any]]
     """Where it began and ended, by source."""
     sinks: dict[str, SinkRecord]
@@ -41,10 +43,9 @@ class BatchPoint:
 
 @dataclass(frozen=True)
 class History:
-    """The newest batches, the newest first, and what waited when their runs were planned."""
+    """The newest batches, the newest first."""
 
     batches: tuple[BatchPoint, ...]
-    planned: tuple[Lag, ...]
     next_before: int | None
     """Where to go on with older batches; None where there are none."""
 
@@ -53,11 +54,9 @@ def read_history(ledger: Ledger, newest: int | None, limit: int) -> History:
     """Read batches from one downwards."""
     records = list(ledger.read_newest_batches(newest, limit))
     plans = {run_id: _find_plan(ledger, run_id) for run_id in _list_runs(records)}
-    lags = (tell_planned_lag(plan) for plan in plans.values() if plan)
     oldest = (newest if newest is not None else -1) - limit + 1
     return History(
         batches=tuple(_to_point(record, plans[record.run_id]) for record in records),
-        planned=tuple(lag for lag in lags if lag),
         next_before=oldest if oldest > 0 else None,
     )
 
@@ -91,6 +90,7 @@ def _to_point(record: BatchRecord, plan: Plan | None) -> BatchPoint:
         late_rows=metrics.late_rows,
         watermark=metrics.watermark,
         lag=count_left(plan.target, _find_ends(record)) if plan else None,
+        planned_lag=tell_planned_lag(plan) if plan else None,
         offsets=record.sources,
         sinks=record.sinks,
     )
