@@ -56,6 +56,7 @@ down: ## stop what `make up` started
 	@[ ! -x $(BIN)/python ] || $(BIN)/python -m demo.down
 
 test: test-fast $(JARS) $(BROKER) ## run the tests, but for those that take minutes
+	@scripts/browser >/dev/null
 	@pytest -m "(spark or airflow or kafka) and not slow" $(ARGS)
 
 test-slow: $(DEV) $(JARS) $(BROKER) ## run those too: every sink and operator killed, a million records, the demo of Kafka

@@ -10,7 +10,7 @@ const LENT = {
 export default defineConfig({
   build: {
     outDir: "../src/tidegate/airflow/plugin/static",
-    emptyOutDir: false, // the icons are there too
+    emptyOutDir: true,
     lib: { entry: "src/main.tsx", formats: ["iife"], name: "tidegate", fileName: () => "main.js" },
     rollupOptions: { external: Object.keys(LENT), output: { globals: LENT } },
     target: "es2022",

@@ -24,6 +24,8 @@ export const readPalette = (element: Element): Palette => {
   };
 };
 
+const isDrawnByLines = (chart: ChartData, axis: Axis) => axis === "time" || Boolean(chart.isLevel);
+
 const toDataset = (
   series: Series,
   index: number,
@@ -33,19 +35,20 @@ const toDataset = (
   palette: Palette,
 ): ChartDataset<"bar" | "line", Array<{ x: number; y: number | null }>> => {
   const colour = palette.series[index % SERIES]!;
+  const isLine = isDrawnByLines(chart, axis);
 
   return {
-    backgroundColor: chart.isStacked || axis === "batch" ? colour : `${colour}33`,
+    backgroundColor: colour,
     borderColor: colour,
-    borderWidth: axis === "batch" ? 0 : 2,
+    borderWidth: isLine ? 2 : 0,
     data: xs.map((x, place) => ({ x: x as number, y: series.values[place] ?? null })),
     label: series.name,
     yAxisID: series.isRight ? "right" : "y",
-    ...(axis === "time" ? { fill: Boolean(chart.isStacked), pointRadius: 2 } : {}),
+    ...(isLine ? { fill: Boolean(chart.isStacked), pointRadius: 2 } : {}),
   };
 };
 
-/** Makes of a chart what the library draws: bars by batch, lines by time. */
+/** Makes of a chart what the library draws: lines for levels and by time, else bars. */
 export const configure = (
   chart: ChartData,
   batches: BatchPoint[],
@@ -104,6 +107,6 @@ export const configure = (
       },
       responsive: true,
     },
-    type: axis === "batch" ? "bar" : "line",
+    type: isDrawnByLines(chart, axis) ? "line" : "bar",
   };
 };

@@ -28,7 +28,7 @@ it("leaves out what a pipeline has none of, and says so", () => {
 it("shows phases without the whole that they are parts of", () => {
   const chart = listCharts([batch({})])[1]!;
 
-  expect(chart.series.map(({ name }) => name)).toEqual(["write (addBatch)", "other"]);
+  expect(chart.series.map(({ name }) => name)).toEqual(["write", "other"]);
   expect(chart.series[0]!.values).toEqual([1.5]);
 });
 

@@ -14,19 +14,22 @@ export type ChartData = {
   unit: string;
   rightUnit?: string;
   isStacked?: boolean;
+  /** What stands at each moment, and is not added up. */
+  isLevel?: boolean;
   series: Series[];
 };
 
 /** The whole, which the other phases are parts of. */
 const WHOLE = "triggerExecution";
 
+/** Spark's names of the phases, in words. */
 const PHASES: Record<string, string> = {
-  addBatch: "write (addBatch)",
-  commitOffsets: "commit (commitOffsets)",
-  getBatch: "fetch (getBatch)",
-  latestOffset: "find the end (latestOffset)",
-  queryPlanning: "plan (queryPlanning)",
-  walCommit: "log offsets (walCommit)",
+  addBatch: "write",
+  commitOffsets: "commit",
+  getBatch: "fetch",
+  latestOffset: "find the end",
+  queryPlanning: "plan",
+  walCommit: "log offsets",
 };
 
 const listPhases = (batches: BatchPoint[]): string[] => {
@@ -62,6 +65,7 @@ export const listCharts = (batches: BatchPoint[]): ChartData[] => {
       unit: "s",
     },
     {
+      isLevel: true,
       series: [
         { name: "when planned", values: of((batch) => batch.planned_lag?.count ?? null) },
         { name: "left after the batch", values: of((batch) => batch.lag) },
@@ -70,6 +74,7 @@ export const listCharts = (batches: BatchPoint[]): ChartData[] => {
       unit,
     },
     {
+      isLevel: true,
       rightUnit: "rows",
       series: [
         { name: "size", values: of((batch) => batch.state_bytes) },

@@ -32,6 +32,7 @@ export const Runs = ({ batches, name }: Props) => {
   return (
     <Section title="Runs">
       <Problem error={error} />
+      {data?.length === 0 ? <p>Airflow has no run of it yet.</p> : undefined}
       <Table
         caption="The newest runs"
         columns={[

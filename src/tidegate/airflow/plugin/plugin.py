@@ -8,11 +8,9 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
+from tidegate.airflow.page import PAGE, TAB
+
 PREFIX = "/tidegate"
-PAGE = "tidegate"
-"""The page's route below /plugin/ in Airflow's UI."""
-TAB = "tidegate_pipeline"
-"""The route of the tab below a DAG's own."""
 _BUNDLE = f"{PREFIX}/static/main.js"
 
 
@@ -45,7 +43,5 @@ def _describe_page(destination: str, route: str) -> dict[str, Any]:
         "bundle_url": _BUNDLE,
         "destination": destination,
         "url_route": route,
-        "icon": f"{PREFIX}/static/icon.svg",
-        "icon_dark_mode": f"{PREFIX}/static/icon-dark.svg",
         "nav_top_level": True,
     }
