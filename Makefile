@@ -11,7 +11,7 @@ JARS := jars/.resolved
 BROKER := jars/broker/.resolved
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help install jars demo demo-kafka example data up down test test-fast test-slow check format schema lock clean
+.PHONY: help install jars demo demo-kafka example data up down test test-fast test-slow ui check format schema lock clean
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,7 +56,7 @@ down: ## stop what `make up` started
 	@[ ! -x $(BIN)/python ] || $(BIN)/python -m demo.down
 
 test: test-fast $(JARS) $(BROKER) ## run the tests, but for those that take minutes
-	@scripts/browser
+	@scripts/browser >/dev/null
 	@pytest -m "(spark or airflow or kafka) and not slow" $(ARGS)
 
 test-slow: $(DEV) $(JARS) $(BROKER) ## run those too: every sink and operator killed, a million records, the demo of Kafka
@@ -64,6 +64,9 @@ test-slow: $(DEV) $(JARS) $(BROKER) ## run those too: every sink and operator ki
 
 test-fast: $(DEV) ## run the tests that need no JVM, no Airflow and no Kafka
 	@pytest -n 2 -m "not spark and not airflow and not kafka" $(ARGS)
+
+ui: ## build the page in Airflow's UI anew, after its types and tests; needs Node
+	@scripts/ui
 
 check: $(DEV) ## formatter, linter, types and the layering rule
 	ruff format --check .
@@ -84,5 +87,5 @@ lock: $(DEV) ## pin all packages and JARs anew
 	scripts/jars broker --lock
 
 clean: down ## remove all that make created
-	rm -rf $(VENV) jars var .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+	rm -rf $(VENV) jars var ui/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -120,3 +120,12 @@ def test_a_spec_that_airflow_alone_refuses_stops_no_other(write_spec, dag_bag, m
     (error,) = bag.import_errors.values()
     assert "refused.yaml has 1 mistake" in error
     assert "Airflow refuses it: Airflow says no" in error
+
+
+@pytest.mark.parametrize(
+    ("base", "path"), [("http://x:8080", ""), ("http://x:8080/airflow/", "/airflow")]
+)
+def test_the_docs_lead_to_the_pipeline_s_page(write_spec, dag_bag, monkeypatch, base, path):
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", base)
+    write_spec()
+    assert f"]({path}/plugin/tidegate/p)" in dag_bag().dags["p"].doc_md

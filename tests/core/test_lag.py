@@ -7,6 +7,7 @@ import pytest
 
 from tidegate.core.errors import BlockedError
 from tidegate.core.lag import count_waiting, measure_lag
+from tidegate.core.ledger import Ledger
 from tidegate.core.plan import plan_run
 from tidegate.core.spec.pipeline import Pipeline
 
@@ -127,3 +128,13 @@ def test_only_what_a_transaction_left_behind_has_neither_size_nor_age(measure, k
     kafka.transact(topic, [1, 2], ends="abort")
     (only,) = measure(topic)
     assert (only.lag_records, only.lag_bytes, only.lag_seconds) == (3, None, None)
+
+
+def test_a_plan_notes_how_old_the_records_are_that_wait(settings, kafka_default):
+    topic = kafka_default.create(partitions=2, retention_ms=str(3_600_000))
+    kafka_default.produce(topic, [b"x"] * 3, timestamp_ms=minutes_ago(30))
+    plan_run(pipeline(topic), settings, "run")
+    [waiting] = Ledger.beside(settings.state_of("orders")).read_plan("run").waiting.values()
+    assert (waiting.unit, waiting.count) == ("records", 3)
+    assert waiting.oldest_seconds == pytest.approx(1800, abs=30)
+    assert waiting.headroom_seconds == pytest.approx(1800, abs=30)

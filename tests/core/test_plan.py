@@ -3,7 +3,9 @@
 import json
 import os
 import shutil
+import time
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -20,6 +22,7 @@ from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.storage import list_names, open_path
 from tidegate.core.surgery.backup import Backups
 from tidegate.core.target import BatchTarget, DeltaTarget, DrainTarget, FilesTarget
+from tidegate.core.waiting import Unit, Waiting
 
 NOW_MS = 1_794_800_000_000
 DAY_MS = 86_400_000
@@ -809,3 +812,27 @@ def test_where_only_spark_knows_the_end_a_run_is_always_needed(settings, checkpo
 def test_only_what_was_not_told_yet_is_news(settings, announced, committed, expected):
     plan = replace(plan_run(KINESIS, settings, "run"), announced=announced)
     assert plan.has_news("q", committed) is expected
+
+
+def test_files_that_wait_are_counted_and_the_oldest_is_told(plan, landing):
+    now_ms = int(time.time() * 1000)
+    landing.read(0, "a.txt", modified_ms=now_ms - 900_000)
+    landing.put("b.txt", modified_ms=now_ms - 600_000).put("c.txt", modified_ms=now_ms)
+    waiting = plan(FILES).waiting["0"]
+    assert (waiting.unit, waiting.count, waiting.headroom_seconds) == ("files", 2, None)
+    assert waiting.oldest_seconds == pytest.approx(600, abs=30)
+
+
+def test_versions_that_wait_are_told_with_the_time_that_the_log_keeps_them(plan, table, checkpoint):
+    table.append().append().append().date(1, datetime.now(UTC) - timedelta(days=1))
+    checkpoint.batch(0, position(table, 1, index=-1))
+    waiting = plan(DELTA).waiting["0"]
+    assert (waiting.unit, waiting.count) == ("versions", 2)
+    assert waiting.oldest_seconds == pytest.approx(86_400, abs=60)
+    assert waiting.headroom_seconds == pytest.approx(29 * 86_400, abs=60)
+
+
+def test_a_source_that_is_read_to_its_end_has_nothing_waiting(plan, landing):
+    landing.read(0, "a.txt")
+    assert plan(FILES).waiting == {"0": Waiting(Unit.FILES, 0)}
+    assert plan(RATE, "run 2").waiting == {}

@@ -19,7 +19,7 @@ class Home:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.data = folder / "var" / "data"
-        for name in ("dags", "jobs", "pipelines", "demo/kafka"):
+        for name in ("dags", "jobs", "pipelines", "plugins", "demo/kafka"):
             shutil.copytree(ROOT / name, folder / name)
         (folder / "jars").symlink_to(ROOT / "jars")
         inherited = {

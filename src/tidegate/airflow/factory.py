@@ -8,6 +8,7 @@ from airflow.sdk import DAG, AssetAny, Param, get_parsing_context
 
 from tidegate.airflow.asset import describe_schedule, pipeline_asset
 from tidegate.airflow.failure import FailureCallback
+from tidegate.airflow.page import locate_page
 from tidegate.airflow.plan import ACCEPT_DATA_LOSS, PlanOperator
 from tidegate.airflow.sensor import ConfirmSensor
 from tidegate.airflow.submit import SubmitOperator
@@ -107,6 +108,7 @@ def _list_params(pipeline: Pipeline) -> dict[str, Param]:
 
 def _render_docs(pipeline: Pipeline, text: str) -> str:
     return (
-        f"{pipeline.description}\n\nRuns {describe_schedule(pipeline)}.\n\n"
+        f"{pipeline.description}\n\nRuns {describe_schedule(pipeline)}. "
+        f"[Its batches, lag and health]({locate_page(pipeline.name)})\n\n"
         f"```yaml\n{text.strip()}\n```\n"
     )

@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from tidegate.airflow.asset import pipeline_asset
 from tidegate.airflow.connection import read_airflow_connection
+from tidegate.airflow.metrics import send_plan
 from tidegate.core.ledger import Announcement, Decision
 from tidegate.core.plan import plan_run
 from tidegate.core.settings import Settings
@@ -41,6 +42,7 @@ class PlanOperator(BaseOperator, SkipMixin):
             accepts_loss=bool(context["params"].get(ACCEPT_DATA_LOSS)),
             connect=read_airflow_connection,
         )
+        send_plan(self.pipeline.name, plan)
         self.log.info("%s: %s", plan.decision, plan.reason)
         if plan.warning:
             self.log.warning("%s", plan.warning)

@@ -11,6 +11,7 @@ from airflow.sdk import Asset, BaseSensorOperator, Context, TriggerRule
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from tidegate.airflow.asset import pipeline_asset
+from tidegate.airflow.metrics import send_commit
 from tidegate.airflow.trigger import CheckpointTrigger
 from tidegate.core.condition import (
     BatchAtLeast,
@@ -193,7 +194,7 @@ class ConfirmSensor(CheckpointSensor):
         committed = progress.committed_batch
         attempt = ledger.read_attempt(self.planned_run)
         news = ledger.sum_up(plan.find_first_untold(progress.query_id, committed), committed)
-        return {
+        told = {
             "run_id": self.planned_run,
             "query_id": progress.query_id,
             "committed_batch": progress.committed_batch,
@@ -207,6 +208,8 @@ class ConfirmSensor(CheckpointSensor):
             "warning": plan.warning,
             "stopped": attempt.stop.reason if attempt and attempt.stop else None,
         }
+        send_commit(self.pipeline.name, told)
+        return told
 
     def _has_condition(self) -> bool:
         return True

@@ -15,7 +15,14 @@ from rich.text import Text
 
 from tidegate.cli.run import submit
 from tidegate.core.errors import ReplayError
-from tidegate.core.quarantine import Choice, Tally, read_quarantine, tally_quarantine
+from tidegate.core.quarantine import (
+    Choice,
+    Tally,
+    read_quarantine,
+    tally_quarantine,
+    tell_content,
+    tell_place,
+)
 from tidegate.core.replay import Replays
 from tidegate.core.settings import Settings
 from tidegate.core.spec.loader import choose_pipelines
@@ -148,19 +155,9 @@ def _render_rows(rows: Iterable[dict[str, Any]]) -> Table:
     for heading in ("place", "reason", "what"):
         table.add_column(heading, overflow="fold")
     for row in rows:
-        cells = (_tell_place(row), row["reason"], _tell_content(row))
+        cells = (tell_place(row), row["reason"], tell_content(row))
         table.add_row(row["rule"], *map(Text, cells))
     return table
-
-
-def _tell_place(row: dict[str, Any]) -> str:
-    if row["topic"] is not None:
-        return f"{row['topic']}-{row['partition']} at {row['offset']:,}"
-    return row["file"] or f"batch {row['batch_id']}"
-
-
-def _tell_content(row: dict[str, Any]) -> str:
-    return row["row"] or (row["value"] or b"").decode(errors="backslashreplace")
 
 
 def _spell(value: Any) -> str:

@@ -14,6 +14,7 @@ from tidegate.core.ledger import Ledger
 from tidegate.core.settings import Settings
 from tidegate.core.spec.kafka import KafkaSource
 from tidegate.core.spec.pipeline import Pipeline
+from tidegate.core.waiting import Unit, Waiting
 from tidegate.core.work.finding import pick_source_ids
 from tidegate.core.work.kafka import KafkaWork, Position
 
@@ -51,6 +52,28 @@ def measure_lag(
         for name, source in pipeline.kafka_inputs.items()
         for lag in _measure_source(pipeline.name, name, source, settings, connect)
     ]
+
+
+def measure_waiting(
+    pipeline: Pipeline, settings: Settings, connect: ReadConnection = read_connection
+) -> dict[str, Waiting]:
+    """Measure what waits in each Kafka source, with the age of the oldest and its time left."""
+    return {
+        name: _sum_up(_measure_source(pipeline.name, name, source, settings, connect))
+        for name, source in pipeline.kafka_inputs.items()
+    }
+
+
+def _sum_up(lags: list[PartitionLag]) -> Waiting:
+    waiting = [lag for lag in lags if lag.lag_records]
+    ages = (lag.lag_seconds for lag in waiting if lag.lag_seconds is not None)
+    headrooms = (lag.headroom_seconds for lag in waiting if lag.headroom_seconds is not None)
+    return Waiting(
+        Unit.RECORDS,
+        sum(lag.lag_records for lag in waiting),
+        max(ages, default=None),
+        min(headrooms, default=None),
+    )
 
 
 def _measure_source(

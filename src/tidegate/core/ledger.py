@@ -30,6 +30,7 @@ from tidegate.core.lateness import EventTimes
 from tidegate.core.shape import SHAPE, Shape
 from tidegate.core.storage import list_names, read_json, spell_name, write_json
 from tidegate.core.target import Target
+from tidegate.core.waiting import Waiting
 
 T = TypeVar("T")
 
@@ -103,6 +104,8 @@ class Plan:
     """Whether what blocks the run may go away by itself."""
     tables: dict[str, str] = field(default_factory=dict)
     """The Delta tables that must hold what the run commits, by the name of their sink."""
+    waiting: dict[str, Waiting] = field(default_factory=dict)
+    """What waited in each source; of older plans, and of sources without an end, nothing."""
 
     def has_news(self, query_id: str | None, committed: int | None) -> bool:
         """Whether anything is committed that downstream was not told of."""
@@ -337,6 +340,14 @@ class Ledger:
                 return
             yield batch
 
+    def read_newest_batches(self, newest: int | None, limit: int) -> Iterator[BatchRecord]:
+        """Read batches from one downwards, as many as asked for; those not written down left out."""
+        first = rank_batch(newest)
+        for batch_id in range(first, max(-1, first - limit), -1):
+            batch = self.read_batch(batch_id)
+            if batch:
+                yield batch
+
     def sum_up(self, first: int, last: int | None) -> Summary:
         """Add up the batches from one to another; of what nobody wrote down, rows are unknown."""
         ids = range(first, rank_batch(last) + 1)
@@ -364,8 +375,12 @@ class Ledger:
 
     def find_latest(self) -> Run | None:
         """Read the run that was planned last."""
-        plan = self._read(_PLAN, self._latest)
+        plan = self.find_latest_plan()
         return self._read_run(plan) if plan else None
+
+    def find_latest_plan(self) -> Plan | None:
+        """Read the newest plan, and nothing of what came of it."""
+        return self._read(_PLAN, self._latest)
 
     def _read_run(self, plan: Plan) -> Run:
         batches = self.read_batches(after=plan.baseline.committed_batch)

@@ -17,7 +17,9 @@ from tidegate.core.errors import (
     LedgerError,
     SourceAwayError,
     SourceError,
+    TidegateError,
 )
+from tidegate.core.lag import measure_waiting
 from tidegate.core.ledger import Announcement, Baseline, Decision, Ledger, Plan, rank_batch
 from tidegate.core.obstacles import (
     check_checkpoint,
@@ -35,6 +37,7 @@ from tidegate.core.recovery import recover_batches
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.target import BatchTarget, find_shortfall
+from tidegate.core.waiting import Waiting
 from tidegate.core.work.finding import Finding, combine_findings, pick_source_ids
 from tidegate.core.work.source import SourceLook
 
@@ -117,7 +120,17 @@ class _Planner:
             warning=finding.warning,
             tables=self._list_tables(),
             source_ids=dict(finding.source_ids),
+            waiting={**finding.waiting, **self._measure_waiting(finding)},
         )
+
+    def _measure_waiting(self, finding: Finding) -> dict[str, Waiting]:
+        """Find how old the records are that wait, where there are any; a driver starts anyway."""
+        if not any(finding.waiting[name].count for name in self.pipeline.kafka_inputs):
+            return {}
+        try:
+            return measure_waiting(self.pipeline, self.settings, self.connect)
+        except TidegateError:
+            return {}  # their number is known, and their age is no reason to fail
 
     def _list_tables(self) -> dict[str, str]:
         # Those of a routed sink come and go with the rows.

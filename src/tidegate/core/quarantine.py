@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -95,6 +95,18 @@ def read_quarantine(
     if rows:
         chosen = rows.select(where=choice.to_sql(), rest=f"{_NEWEST_FIRST} LIMIT {limit}")
         yield from chosen.to_pylist()
+
+
+def tell_place(row: Mapping[str, Any]) -> str:
+    """Say where a row came from."""
+    if row["topic"] is not None:
+        return f"{row['topic']}-{row['partition']} at {row['offset']:,}"
+    return row["file"] or f"batch {row['batch_id']}"
+
+
+def tell_content(row: Mapping[str, Any]) -> str:
+    """Say what was put aside: the row, or the value that did not parse."""
+    return row["row"] or (row["value"] or b"").decode(errors="backslashreplace")
 
 
 def _open(pipeline: Pipeline, settings: Settings) -> DeltaRows | None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from upath import UPath
+
 from tidegate.core.checkpoint.position import describe_position
 from tidegate.core.checkpoint.progress import Progress, read_progress
 from tidegate.core.deltalog import DeltaLog
@@ -100,7 +102,7 @@ def _read_status(pipeline: Pipeline, settings: Settings) -> PipelineStatus:
     except LedgerError as error:
         run, (state, reason) = None, (RunState.UNKNOWN, str(error))
     else:
-        state, reason = tell_state(run, progress, pipeline, settings)
+        state, reason = tell_state(run, progress, settings.checkpoint_of(pipeline.name))
     return PipelineStatus(
         pipeline=pipeline.name,
         state=state,
@@ -122,10 +124,8 @@ def _find_version(pipeline: Pipeline, settings: Settings) -> int | None:
     return next((table.find_version() for table in tables), None)
 
 
-def tell_state(
-    run: Run | None, progress: Progress, pipeline: Pipeline, settings: Settings
-) -> tuple[RunState, str]:
-    """Tell how a run stands, and why."""
+def tell_state(run: Run | None, progress: Progress, checkpoint: UPath) -> tuple[RunState, str]:
+    """Tell how the newest run stands, and why, by its plan, its driver and the commit log."""
     if not progress.is_readable:
         return RunState.BLOCKED, progress.problem or ""
     if run is None:
@@ -138,6 +138,5 @@ def tell_state(
         return RunState.FAILED, run.attempt.error or ""
     if run.attempt.outcome is Outcome.RUNNING:
         return RunState.RUNNING, run.plan.reason
-    checkpoint = settings.checkpoint_of(pipeline.name)
     shortfall = find_shortfall(run.plan.target, progress, checkpoint)
     return (RunState.SHORT, shortfall) if shortfall else (RunState.COMMITTED, run.plan.reason)

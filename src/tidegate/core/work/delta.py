@@ -14,6 +14,7 @@ from tidegate.core.errors import BlockedError
 from tidegate.core.settings import Settings
 from tidegate.core.spec.source import DeltaSource
 from tidegate.core.target import DeltaTarget, find_shortfall
+from tidegate.core.waiting import Unit, Waiting
 from tidegate.core.work.finding import Finding, mention_pending
 
 
@@ -33,8 +34,33 @@ def find_new_versions(
         _check_log_is_kept(log, newest, position)
     target = DeltaTarget(newest, name, last_index=_find_last_index(source, log, newest))
     if position is not None and find_shortfall(target, progress, checkpoint) is None:
-        return Finding(f"the table is read up to its newest version, {newest}")
-    return Finding(f"the table is at version {newest}{mention_pending(progress)}", target)
+        return Finding(
+            f"the table is read up to its newest version, {newest}",
+            waiting={name: Waiting(Unit.VERSIONS, 0)},
+        )
+    return Finding(
+        f"the table is at version {newest}{mention_pending(progress)}",
+        target,
+        waiting={name: _tell_waiting(log, newest, position)},
+    )
+
+
+def _tell_waiting(log: DeltaLog, newest: int, position: Mapping[str, Any] | None) -> Waiting:
+    """Tell what waits of a table; before the first commit that is all of it, as one snapshot."""
+    if position is None:
+        return Waiting(Unit.VERSIONS, newest + 1)
+    following = _find_next_version(position)
+    count = max(0, newest + 1 - following)
+    headroom = find_log_headroom(log, position) if count else None
+    if headroom is None:
+        return Waiting(Unit.VERSIONS, count)
+    age = log.read_retention(newest) - headroom
+    return Waiting(
+        Unit.VERSIONS,
+        count,
+        round(max(0.0, age.total_seconds()), 1),
+        round(headroom.total_seconds(), 1),
+    )
 
 
 def _find_last_index(source: DeltaSource, log: DeltaLog, version: int) -> int | None:

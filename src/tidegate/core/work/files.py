@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import time
+
 from upath import UPath
 
 from tidegate.core.checkpoint.filelog import read_file_log
 from tidegate.core.checkpoint.progress import Progress
-from tidegate.core.ends.files import Backlog, find_backlog, list_landing, refuse_patterns
+from tidegate.core.ends.files import (
+    Backlog,
+    LandedFile,
+    find_backlog,
+    list_landing,
+    refuse_patterns,
+)
 from tidegate.core.errors import BlockedError
 from tidegate.core.settings import Settings
 from tidegate.core.spec.files import FilesSource
 from tidegate.core.target import FilesTarget
+from tidegate.core.waiting import Unit, Waiting
 from tidegate.core.work.finding import Finding, mention_pending
 
 
@@ -31,13 +40,22 @@ def find_new_files(
     refuse_patterns(backlog.paths, folder.path)
     _refuse_lost_files(backlog)
     warning = _describe_ignored(backlog)
+    waiting = {name: _tell_waiting(backlog, landed)}
     if not backlog.paths:
-        return Finding(f"no new files among {len(landed):,}", warning=warning)
+        return Finding(f"no new files among {len(landed):,}", warning=warning, waiting=waiting)
     return Finding(
         f"{len(backlog.paths):,} files to read{mention_pending(progress)}",
         FilesTarget(backlog.paths, name, since=committed_offset),
         warning,
+        waiting=waiting,
     )
+
+
+def _tell_waiting(backlog: Backlog, landed: list[LandedFile]) -> Waiting:
+    waiting = frozenset(backlog.paths)
+    landed_ms = min((file.modified_ms for file in landed if file.path in waiting), default=None)
+    age = None if landed_ms is None else round(max(0.0, time.time() - landed_ms / 1000), 1)
+    return Waiting(Unit.FILES, len(waiting), age)
 
 
 def _refuse_lost_files(backlog: Backlog) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tidegate.core.checkpoint.progress import Progress, State
 from tidegate.core.target import AllTargets, Target
+from tidegate.core.waiting import Waiting
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,8 @@ class Finding:
     warning: str | None = None
     source_ids: Mapping[str, str] = field(default_factory=dict)
     """By which the source is known again, such as topics' ids."""
+    waiting: Mapping[str, Waiting] = field(default_factory=dict)
+    """What waits, by source; a source whose end nobody can tell is not in it."""
 
 
 def combine_findings(findings: Mapping[str, Finding]) -> Finding:
@@ -40,6 +43,7 @@ def combine_findings(findings: Mapping[str, Finding]) -> Finding:
             for name, found in findings.items()
             for key, value in found.source_ids.items()
         },
+        {name: one for found in findings.values() for name, one in found.waiting.items()},
     )
 
 

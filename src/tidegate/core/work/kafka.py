@@ -16,6 +16,7 @@ from tidegate.core.errors import BlockedError
 from tidegate.core.spec.base import format_duration
 from tidegate.core.spec.kafka import KafkaSource, Starting
 from tidegate.core.target import KafkaTarget
+from tidegate.core.waiting import Unit, Waiting
 from tidegate.core.work.finding import Finding, mention_pending
 
 
@@ -56,6 +57,7 @@ class KafkaWork:
         position = self.locate(KafkaEnds(self.connection))
         ends, waiting = position.ends, position.waiting
         is_first = position.committed is None
+        told = {self.name: Waiting(Unit.RECORDS, waiting)}
         warning = None if is_first else self._judge_expired(position.start, ends)
         finding = Finding(
             f"{waiting:,} records wait in {ends.partitions} partitions"
@@ -63,13 +65,14 @@ class KafkaWork:
             KafkaTarget(ends.ends, self.name),
             warning,
             ends.ids,
+            told,
         )
         # Records that expired are given up by a run that takes its position after them.
         if waiting == 0 and not warning and not self._must_take_position(position):
             reason = f"no new records in {ends.partitions} partitions"
-            return Finding(reason, None, warning, ends.ids)
+            return Finding(reason, None, warning, ends.ids, told)
         too_few = self._find_too_few(waiting)
-        return Finding(too_few, None, warning, ends.ids) if too_few else finding
+        return Finding(too_few, None, warning, ends.ids, told) if too_few else finding
 
     def locate(self, cluster: KafkaEnds) -> Position:
         """Find where the source is read from next; refuse topics that are not the same any more."""

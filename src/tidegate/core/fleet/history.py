@@ -1,0 +1,103 @@
+"""What the newest batches of a pipeline did, a point for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.core.errors import LedgerError
+from tidegate.core.fleet.health import find_rate
+from tidegate.core.fleet.lag import Lag, count_left, tell_planned_lag
+from tidegate.core.ledger import BatchRecord, Ledger, Metrics, Plan, SinkRecord, Summary
+from tidegate.core.spec.pipeline import ONLY_SOURCE
+
+
+@dataclass(frozen=True)
+class BatchPoint:
+    """One committed batch, as charts need it."""
+
+    batch_id: int
+    run_id: str
+    committed_at: str
+    seconds: float | None
+    read_rows: int | None
+    written_rows: int | None
+    rows_per_second: float | None
+    quarantined: int | None
+    is_replay: bool
+    """A sink already held the batch, so that it was not written there again."""
+    phases_ms: dict[str, int]
+    state_rows: int
+    state_bytes: int
+    late_rows: int
+    watermark: str | None
+    lag: int | None
+    """How much of what the run set out to read was left after it."""
+    planned_lag: Lag | None
+    """What waited when its run was planned."""
+    offsets: list[dict[str, Any]]
+    """Where it began and ended, by source."""
+    sinks: dict[str, SinkRecord]
+
+
+@dataclass(frozen=True)
+class History:
+    """The newest batches, the newest first."""
+
+    batches: tuple[BatchPoint, ...]
+    next_before: int | None
+    """Where to go on with older batches; None where there are none."""
+
+
+def read_history(ledger: Ledger, newest: int | None, limit: int) -> History:
+    """Read batches from one downwards."""
+    records = list(ledger.read_newest_batches(newest, limit))
+    plans = {run_id: _find_plan(ledger, run_id) for run_id in _list_runs(records)}
+    oldest = (newest if newest is not None else -1) - limit + 1
+    return History(
+        batches=tuple(_to_point(record, plans[record.run_id]) for record in records),
+        next_before=oldest if oldest > 0 else None,
+    )
+
+
+def _list_runs(records: Iterable[BatchRecord]) -> list[str]:
+    return list(dict.fromkeys(record.run_id for record in records))
+
+
+def _find_plan(ledger: Ledger, run_id: str) -> Plan | None:
+    try:
+        return ledger.read_plan(run_id)
+    except LedgerError:
+        return None  # its folder was cleaned up
+
+
+def _to_point(record: BatchRecord, plan: Plan | None) -> BatchPoint:
+    metrics = record.metrics or Metrics()
+    return BatchPoint(
+        batch_id=record.batch_id,
+        run_id=record.run_id,
+        committed_at=record.committed_at,
+        seconds=record.seconds,
+        read_rows=record.input_rows,
+        written_rows=Summary.of([record]).output_rows,
+        rows_per_second=find_rate(record),
+        quarantined=record.quarantined,
+        is_replay=any(sink.is_replay for sink in record.sinks.values()),
+        phases_ms=metrics.phases_ms,
+        state_rows=metrics.state_rows,
+        state_bytes=metrics.state_bytes,
+        late_rows=metrics.late_rows,
+        watermark=metrics.watermark,
+        lag=count_left(plan.target, _find_ends(record)) if plan else None,
+        planned_lag=tell_planned_lag(plan) if plan else None,
+        offsets=record.sources,
+        sinks=record.sinks,
+    )
+
+
+def _find_ends(record: BatchRecord) -> dict[str, Any]:
+    """Find where a batch ended, by source; of several, Spark's report does not name them."""
+    if len(record.sources) != 1:
+        return {}
+    return {ONLY_SOURCE: record.sources[0].get("endOffset")}
