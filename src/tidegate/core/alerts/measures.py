@@ -96,7 +96,9 @@ class Measurement:
     def _look_at_run(self, progress: Progress) -> RunLook:
         try:
             run = self._ledger.find_latest()
-            state, reason = tell_state(run, progress, self.settings.checkpoint_of(self.pipeline.name))
+            state, reason = tell_state(
+                run, progress, self.settings.checkpoint_of(self.pipeline.name)
+            )
         except TidegateError as error:
             run, state, reason = None, RunState.UNKNOWN, str(error)
         return RunLook(self.pipeline, state, reason, run)

@@ -49,7 +49,7 @@ def _tell_waiting(log: DeltaLog, newest: int, position: Mapping[str, Any] | None
     """Tell what waits of a table; before the first commit that is all of it, as one snapshot."""
     if position is None:
         return Waiting(Unit.VERSIONS, newest + 1)
-    following = _find_next_version(position)
+    following = find_next_version(position)
     count = max(0, newest + 1 - following)
     headroom = find_log_headroom(log, position) if count else None
     if headroom is None:
