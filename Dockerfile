@@ -62,6 +62,7 @@ RUN --mount=type=bind,from=wheel,source=/dist,target=/dist \
 COPY demo /opt/tidegate/demo
 COPY jobs /opt/tidegate/jobs
 COPY dags /opt/tidegate/dags
+COPY plugins /opt/tidegate/plugins
 COPY pipelines /opt/tidegate/pipelines
 USER tidegate
 # A driver makes its spark-warehouse folder where it is started, so that must be writable.

@@ -39,4 +39,4 @@ def test_its_name_is_taken(write_spec, dag_bag):
     bag = dag_bag()
     assert bag.dags["backfill"].schedule is None
     (told,) = bag.import_errors.values()
-    assert "name must not be one of backfill, replay, maintenance" in told
+    assert "name must not be one of alerts, backfill, maintenance, replay" in told

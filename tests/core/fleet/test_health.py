@@ -1,9 +1,13 @@
 """A pipeline at a glance, from the files of a checkpoint and a ledger."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
+from tidegate.core.alerts.alert import Alert
+from tidegate.core.alerts.incident import Book, Incidents
+from tidegate.core.doctor.fault import Severity
 from tidegate.core.fleet.health import Health, read_health
 from tidegate.core.fleet.history import read_history
 from tidegate.core.ledger import (
@@ -16,6 +20,7 @@ from tidegate.core.ledger import (
     Plan,
     SinkRecord,
 )
+from tidegate.core.spec.alerts import Rule
 from tidegate.core.spec.loader import load_specs
 from tidegate.core.target import KafkaTarget
 from tidegate.core.waiting import Unit, Waiting
@@ -175,3 +180,20 @@ def test_a_record_of_before_metrics_has_a_point_too(ledger):
     ledger.record_batch(record(1, metrics=None, input_rows=None, seconds=None))
     point = read_history(ledger, 1, 1).batches[0]
     assert (point.phases_ms, point.rows_per_second, point.state_bytes) == ({}, None, 0)
+
+
+def test_what_the_alerts_noticed_is_shown_until_it_is_over(spec, settings, checkpoint_of):
+    checkpoint_of(spec.name).batches(1)
+    book = Incidents.beside(settings.state_of(spec.name))
+    alert = Alert(Rule.LATE_ROWS, Severity.WARNING, "5 rows came late.", "Look at the watermark.")
+    begun = Book().update([alert], (), (), datetime(2026, 1, 1, tzinfo=UTC))
+    book.write(begun)
+    found = read_health(spec, settings)
+    assert found.health is Health.WARNING
+    (incident,) = found.incidents
+    assert (incident.rule, incident.message) == (
+        "late_rows",
+        "5 rows came late. Look at the watermark.",
+    )
+    book.write(begun.update([], (), (), datetime(2026, 1, 2, tzinfo=UTC)))
+    assert read_health(spec, settings).incidents == ()

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from upath import UPath
 
+from tidegate.core.alerts.incident import Incidents
 from tidegate.core.checkpoint.log import find_commit_time
 from tidegate.core.checkpoint.progress import Progress, State, read_progress
 from tidegate.core.errors import LedgerError, TidegateError
@@ -109,7 +110,9 @@ def _read_health(name: str, settings: Settings) -> PipelineHealth:
         lag=lag,
     )
     notes = tuple(_list_notes(found, run.plan.warning if run else None))
-    return replace(found, notes=notes, health=_judge(state, notes))
+    incidents = tuple(_list_incidents(settings.state_of(name)))
+    health = _judge(state, has_notes=bool(notes or incidents))
+    return replace(found, notes=notes, incidents=incidents, health=health)
 
 
 def _sum_up(
@@ -172,9 +175,15 @@ def _list_notes(found: PipelineHealth, warning: str | None) -> Iterator[str]:
         yield f"at least {found.late_rows:,} rows came too late and were left out"
 
 
-def _judge(state: RunState, notes: tuple[str, ...]) -> Health:
+def _list_incidents(state: UPath) -> Iterator[Incident]:
+    """List what the alerts of a pipeline have noticed and is not over."""
+    for one in Incidents.beside(state).list_open():
+        yield Incident(one.alert.rule, one.opened_at, f"{one.alert.fact} {one.alert.remedy}")
+
+
+def _judge(state: RunState, *, has_notes: bool) -> Health:
     if state in UNHEALTHY:
         return Health.ERROR
-    if notes:
+    if has_notes:
         return Health.WARNING
     return Health.NEW if state is RunState.NEVER_RAN else Health.OK
