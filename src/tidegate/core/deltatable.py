@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 from upath import UPath
@@ -32,15 +35,20 @@ class DeltaRows:
         return self._table.version()
 
     @property
-    def columns(self) -> list[str]:
-        """The names of its columns."""
-        return [field.name for field in self._table.schema().fields]
+    def columns(self) -> dict[str, str]:
+        """Its columns by name, each with the kind of its values."""
+        fields = json.loads(self._table.schema().to_json())["fields"]
+        return {field["name"]: _spell_type(field["type"]) for field in fields}
 
     def select(self, columns: str = "*", where: str = "true", rest: str = "") -> pa.Table:
         """Ask for columns of the rows that meet a condition; the rest may group, order or limit."""
         query = f"SELECT {columns} FROM rows WHERE {where} {rest}"  # noqa: S608
         answer = QueryBuilder().register("rows", self._table).execute(query)
         return pa.table(answer.read_all())
+
+
+def _spell_type(kind: Any) -> str:
+    return kind["type"] if isinstance(kind, dict) else str(kind)
 
 
 def quote_text(text: str) -> str:

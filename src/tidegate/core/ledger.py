@@ -246,15 +246,16 @@ class Summary:
         sinks = [(name, sink) for batch in batches for name, sink in batch.sinks.items()]
         return cls(
             batches=tuple(batch.batch_id for batch in batches),
-            input_rows=_add_up(batch.input_rows for batch in batches),
-            output_rows=_add_up(sink.rows for _, sink in sinks),
-            quarantined=_add_up(batch.quarantined for batch in batches),
+            input_rows=add_up(batch.input_rows for batch in batches),
+            output_rows=add_up(sink.rows for _, sink in sinks),
+            quarantined=add_up(batch.quarantined for batch in batches),
             versions={name: sink.version for name, sink in sinks if sink.version is not None},
             failed=_add_up_each(batch.failed for batch in batches),
         )
 
 
-def _add_up(counts: Iterable[int | None]) -> int | None:
+def add_up(counts: Iterable[int | None]) -> int | None:
+    """Add up counts; None where one is not known."""
     counts = list(counts)
     return None if None in counts else sum(count or 0 for count in counts)
 
