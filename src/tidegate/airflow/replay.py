@@ -24,8 +24,9 @@ REPLAY = "replay"
 _TEXT = {"type": ["null", "string"]}
 _DOCS = """
 Takes up again what a pipeline put aside, once its spec is put right: values are decoded anew and go
-through the steps, rows go through the rules, and what is let through now is written once. What fails
-again is put aside again. Without a rule, a run or a time, everything is taken up; a replay that was
+through the steps, rows that broke a rule go through the rules once more, and what is let through now is
+written once. What fails again is put aside again. After a fix of a step, `backfill` the range instead: rows
+that broke a rule have been through the steps already. Without a rule, a run or a time, everything is taken up; a replay that was
 not finished is gone on with first.
 """
 
