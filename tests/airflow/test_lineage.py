@@ -1,11 +1,15 @@
-"""Lineage as it is emitted: a real run in an Airflow of its own, read from the file of events."""
+"""Lineage as it is emitted: real runs, and the events that a lineage server or a file was given."""
 
 import json
 import os
 import stat
 import subprocess
 import sys
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
+from typing import Self
 
 import pytest
 
@@ -17,13 +21,43 @@ raise SystemExit(0 if str(run.state) == "success" else 1)
 """
 
 
-@pytest.fixture
-def run_with_lineage(database, deployment, tmp_path):
-    """Run the DAG p where lineage is kept; returns the events."""
+class LineageServer:
+    """Takes events as a lineage server does, with the key that each came with."""
 
-    def run():
-        events = tmp_path / "events.jsonl"
-        transport = {"type": "file", "log_file_path": str(events), "append": True}
+    def __init__(self) -> None:
+        self.events: list[dict] = []
+        self.keys: set[str | None] = set()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                outer.events.append(json.loads(body))
+                outer.keys.add(self.headers["Authorization"])
+                self.send_response(HTTPStatus.CREATED)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+    def __enter__(self) -> Self:
+        Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def run_with_lineage(database, deployment):
+    """Run the DAG p where lineage is kept, and return its log."""
+
+    def run(**transport):
         # The listener is there from the start of a process or not at all, and others are not to pay for it.
         done = subprocess.run(
             [sys.executable, "-c", RUN_DAG.format(dags=str(ROOT / "dags"))],
@@ -31,13 +65,15 @@ def run_with_lineage(database, deployment, tmp_path):
             | {
                 "AIRFLOW__OPENLINEAGE__TRANSPORT": json.dumps(transport),
                 "AIRFLOW__OPENLINEAGE__NAMESPACE": "tests",
+                "NO_PROXY": "127.0.0.1",
             },
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return [json.loads(line) for line in events.read_text().splitlines()]
+        log = done.stdout + done.stderr
+        assert done.returncode == 0, log
+        return log
 
     return run
 
@@ -48,7 +84,10 @@ def test_files_to_delta_is_one_connected_run_under_the_task(write_spec, settings
     landing.mkdir(parents=True)
     (landing / "a.json").write_text('{"id": 1}\n{"id": 2}\n')
     (landing / "b.json").write_text('{"id": 3}\n')
-    events = run_with_lineage()
+    auth = {"type": "api_key", "api_key": "canary"}
+    with LineageServer() as server:
+        log = run_with_lineage(type="http", url=server.url, auth=auth)
+    events = server.events
 
     read, written = ("file", str(landing)), ("file", f"{settings.data}/out/p")
     (task,) = [event for event in find_events(events, "p.submit") if is_done(event)]
@@ -64,11 +103,15 @@ def test_files_to_delta_is_one_connected_run_under_the_task(write_spec, settings
 
     assert_joined(events, task, read, written)
 
+    assert server.keys == {"Bearer canary"}
+    assert "Spark-Submit cmd" in log
+    assert "canary" not in log
+
 
 @pytest.mark.slow
 @pytest.mark.kafka
 def test_kafka_to_delta_is_one_connected_run_under_the_task(
-    write_spec, settings, kafka, run_with_lineage, monkeypatch
+    write_spec, settings, kafka, run_with_lineage, monkeypatch, tmp_path
 ):
     connection = {"conn_type": "kafka", "extra": kafka.options}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
@@ -83,7 +126,9 @@ def test_kafka_to_delta_is_one_connected_run_under_the_task(
             "value": {"format": "json", "schema": "id long"},
         }
     )
-    events = run_with_lineage()
+    told = tmp_path / "events.jsonl"
+    run_with_lineage(type="file", log_file_path=str(told), append=True)
+    events = [json.loads(line) for line in told.read_text().splitlines()]
 
     server = kafka.options["bootstrap.servers"].partition(",")[0]
     read, written = (f"kafka://{server}", topic), ("file", f"{settings.data}/out/p")
