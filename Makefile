@@ -9,9 +9,10 @@ RUNTIME := $(VENV)/.runtime
 DEV := $(VENV)/.dev
 JARS := jars/.resolved
 BROKER := jars/broker/.resolved
+LINEAGE := jars/lineage/.resolved
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: help install jars demo demo-kafka example data up down test test-fast test-slow check format schema lock clean
+.PHONY: help install jars lineage demo demo-kafka example data up down test test-fast test-slow check format schema lock clean
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,9 +34,15 @@ $(BROKER): jobs/ivy.xml jobs/jars.broker.sha256 | $(RUNTIME)
 	@scripts/jars broker
 	@touch $@
 
+$(LINEAGE): jobs/ivy.xml jobs/jars.lineage.sha256 | $(RUNTIME)
+	@scripts/jars lineage
+	@touch $@
+
 install: $(RUNTIME) ## install Python packages into .venv
 
 jars: $(JARS) ## resolve the JARs that Spark needs
+
+lineage: $(LINEAGE) ## resolve the JAR by which Spark tells of its work, see docs/lineage.md
 
 demo: $(RUNTIME) $(JARS) ## run files -> bronze -> silver -> gold through a real Airflow
 	@python -m demo.run
@@ -55,11 +62,11 @@ up: $(RUNTIME) $(JARS) ## start Airflow with its UI and leave it running
 down: ## stop what `make up` started
 	@[ ! -x $(BIN)/python ] || $(BIN)/python -m demo.down
 
-test: test-fast $(JARS) $(BROKER) ## run the tests, but for those that take minutes
+test: test-fast $(JARS) $(BROKER) $(LINEAGE) ## run the tests, but for those that take minutes
 	@scripts/browser
 	@pytest -m "(spark or airflow or kafka) and not slow" $(ARGS)
 
-test-slow: $(DEV) $(JARS) $(BROKER) ## run those too: every sink and operator killed, a million records, the demo of Kafka
+test-slow: $(DEV) $(JARS) $(BROKER) $(LINEAGE) ## run those too: every sink and operator killed, a million records, the demo of Kafka
 	@pytest -m slow $(ARGS)
 
 test-fast: $(DEV) ## run the tests that need no JVM, no Airflow and no Kafka
@@ -82,6 +89,7 @@ lock: $(DEV) ## pin all packages and JARs anew
 	uv pip compile --quiet --generate-hashes --python-version 3.11 --no-header --upgrade -c requirements-dev.txt pyproject.toml -o requirements.txt
 	scripts/jars default --lock
 	scripts/jars broker --lock
+	scripts/jars lineage --lock
 
 clean: down ## remove all that make created
 	rm -rf $(VENV) jars var .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse

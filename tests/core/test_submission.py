@@ -25,6 +25,7 @@ def add_jars(deployment):
     def add(*names):
         deployment.jars.mkdir(exist_ok=True)
         for name in names:
+            (deployment.jars / name).parent.mkdir(exist_ok=True)
             (deployment.jars / name).touch()
 
     return add
@@ -64,6 +65,12 @@ def test_all_jars_are_given_in_order_and_nothing_else(deployment, add_jars):
     jars = prepare_submission(build_pipeline(), deployment, "x").conf["spark.jars"]
     assert [Path(jar).name for jar in jars.split(",")] == ["a.jar", "b.jar", DELTA_JAR]
     assert all(Path(jar).is_absolute() for jar in jars.split(","))
+
+
+def test_jars_of_lineage_are_not_given_unasked(deployment, add_jars):
+    add_jars(DELTA_JAR, "lineage/openlineage-spark_2.13-1.53.0.jar")
+    conf = prepare_submission(build_pipeline(), deployment, "x").conf
+    assert conf["spark.jars"] == str(deployment.jars / DELTA_JAR)
 
 
 def test_the_spec_has_the_last_word_on_spark_settings(deployment):

@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from tidegate.airflow.driver import DriverOperator
 from tidegate.airflow.form import TIME, choose_pipeline, list_pipelines
 from tidegate.core.errors import ReplayError, TidegateError
+from tidegate.core.lineage import Lineage, Surveyor
 from tidegate.core.replay import Replay, ReplayRequest, Replays
 from tidegate.core.settings import Settings
 from tidegate.core.spec.loader import load_pipeline
@@ -76,6 +77,10 @@ class ReplayOperator(DriverOperator):
         for line in result.describe():
             self.log.info("%s", line)
         return {"id": begun.id, "written": result.written, "put_aside": result.put_aside}
+
+    def survey_lineage(self, surveyor: Surveyor, context: Context) -> Lineage:  # noqa: ARG002
+        """Find from where to where rows were taken: from what was put aside."""
+        return surveyor.survey_replay()
 
     def _begin(self, params: Any) -> tuple[Pipeline, Replay | None]:
         request = ReplayRequest.parse(params)

@@ -7,6 +7,8 @@ from typing import Any
 from airflow.sdk import Context
 
 from tidegate.airflow.driver import DriverOperator, spell_submission
+from tidegate.core.ledger import Ledger
+from tidegate.core.lineage import Lineage, Surveyor
 from tidegate.core.settings import Settings
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.submission import prepare_submission, record_silent_end
@@ -24,6 +26,11 @@ class SubmitOperator(DriverOperator):
     def execute(self, context: Context) -> None:
         """Submit the run."""
         self.start(context, self.pipeline, self.settings)
+
+    def survey_lineage(self, surveyor: Surveyor, context: Context) -> Lineage:
+        """Find from where to where the run took rows, and how many."""
+        ledger = Ledger.beside(self.settings.state_of(self.pipeline.name))
+        return surveyor.survey(ledger.read_run(context["run_id"]).batches)
 
     def run_driver(self, context: Context) -> None:
         """Call spark-submit, and record the end of a driver that could not do so itself."""

@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from tidegate.core.errors import ConnectionSpecError
+from tidegate.core.storage import leave_json
 
 HANDED_OVER = "TIDEGATE_CONNECTIONS_FILE"
 """Names a file of connections that a submitter leaves for its driver."""
@@ -107,18 +107,12 @@ def parse_connection(extra: Mapping[str, object], host: str | None = None) -> di
 
 @contextmanager
 def hand_over(names: Iterable[str], read: ReadConnection) -> Iterator[dict[str, str]]:
-    """Leave connections for a driver in a file of its user's own, as long as the driver runs.
-
-    A command line and the variables of a process can be seen by others; this file cannot.
-    """
+    """Leave connections for a driver, as long as it runs."""
     connections = {name: dict(read(name)) for name in names}
     if not connections:
         yield {}
         return
-    with TemporaryDirectory(prefix="tidegate-") as folder:  # for its owner alone
-        file = Path(folder) / "connections.json"
-        file.touch(mode=0o600)
-        file.write_text(json.dumps(connections), encoding="utf-8")
+    with leave_json("connections.json", connections) as file:
         yield {HANDED_OVER: str(file)}
 
 

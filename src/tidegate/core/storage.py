@@ -6,9 +6,11 @@ import errno
 import json
 import os
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.parse import quote
 
@@ -109,6 +111,19 @@ def find_files(folder: UPath) -> dict[str, int]:
 def write_json(path: UPath, value: Any) -> None:
     """Write JSON so that a reader sees the old file or the new one, never a part."""
     write_text(path, json.dumps(value, indent=2, sort_keys=True, default=str) + "\n")
+
+
+@contextmanager
+def leave_json(name: str, value: Any) -> Iterator[Path]:
+    """Leave JSON for another process, in a file of this user's own, as long as it is needed.
+
+    A command line and the variables of a process can be seen by others; this file cannot.
+    """
+    with TemporaryDirectory(prefix="tidegate-") as folder:  # for its owner alone
+        file = Path(folder) / name
+        file.touch(mode=0o600)
+        file.write_text(json.dumps(value), encoding="utf-8")
+        yield file
 
 
 def write_text(path: UPath, text: str) -> None:

@@ -80,7 +80,7 @@ def _prepare(settings: Settings, arguments: tuple[str, ...]) -> Submission:
         conf=_DELTA
         | _QUIET
         | {"spark.redaction.regex": _REDACTED}
-        | {"spark.jars": _join_jars(settings.jars)},
+        | {"spark.jars": join_jars(settings.jars)},
         environment=settings.to_environment() | {"PYSPARK_PYTHON": _find_python()},
     )
 
@@ -97,7 +97,8 @@ def _guard_tasks(pipeline: Pipeline) -> dict[str, str]:
     return _TRIED_ONCE if sends else {}
 
 
-def _join_jars(folder: Path) -> str:
+def join_jars(folder: Path) -> str:
+    """List a folder's JARs as Spark takes them."""
     # The JARs are resolved once, by `make jars`; `--packages` would do so at every submit.
     return ",".join(sorted(str(jar) for jar in folder.glob("*.jar")))
 
