@@ -17,7 +17,7 @@ from tidegate.core.ledger import (
     SinkRecord,
 )
 from tidegate.core.spec.loader import load_specs
-from tidegate.core.target import KafkaTarget
+from tidegate.core.target import FilesTarget, KafkaTarget
 from tidegate.core.waiting import Unit, Waiting
 
 PLANNED = "2026-11-18T12:00:00.000+00:00"
@@ -175,3 +175,15 @@ def test_a_record_of_before_metrics_has_a_point_too(ledger):
     ledger.record_batch(record(1, metrics=None, input_rows=None, seconds=None))
     point = read_history(ledger, 1, 1).batches[0]
     assert (point.phases_ms, point.rows_per_second, point.state_bytes) == ({}, None, 0)
+
+
+def test_a_file_source_s_log_tells_which_files_each_batch_left(ledger, local_checkpoint):
+    local_checkpoint.batches(3)
+    paths = tuple(f"/landing/{batch}.json" for batch in range(3))
+    ledger.open_run(replace(PLAN, target=FilesTarget(paths)))
+    for batch in range(3):
+        ends = [{"startOffset": None, "endOffset": {"logOffset": batch}}]
+        ledger.record_batch(replace(record(0), batch_id=batch, sources=ends))
+    history = read_history(ledger, 2, 10, local_checkpoint.path)
+    assert [point.lag for point in history.batches] == [0, 1, 2]
+    assert [point.lag for point in read_history(ledger, 2, 10).batches] == [None] * 3
