@@ -64,6 +64,7 @@ COPY jobs /opt/tidegate/jobs
 COPY dags /opt/tidegate/dags
 COPY plugins /opt/tidegate/plugins
 COPY pipelines /opt/tidegate/pipelines
+COPY plugins /opt/tidegate/plugins
 USER tidegate
 # A driver makes its spark-warehouse folder where it is started, so that must be writable.
 WORKDIR /opt/airflow

@@ -128,3 +128,13 @@ def test_jars_that_do_not_resolve_are_told(clone, machine):
     line = refuse(clone, machine, "jars", "default")
     assert "Check that Maven Central can be reached" in line
     assert "IVY_SETTINGS" in line
+
+
+def test_without_node_the_page_cannot_be_built(clone, machine):
+    assert "Node was not found. Install Node" in refuse(clone, machine, "ui")
+
+
+def test_without_a_browser_it_says_which_to_install(clone, machine):
+    (machine / "id").symlink_to(shutil.which("id"))
+    line = refuse(clone, machine, "browser")
+    assert "Install Chromium (Debian: apt-get install chromium)" in line

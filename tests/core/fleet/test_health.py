@@ -22,7 +22,7 @@ from tidegate.core.ledger import (
 )
 from tidegate.core.spec.alerts import Rule
 from tidegate.core.spec.loader import load_specs
-from tidegate.core.target import KafkaTarget
+from tidegate.core.target import FilesTarget, KafkaTarget
 from tidegate.core.waiting import Unit, Waiting
 
 PLANNED = "2026-11-18T12:00:00.000+00:00"
@@ -197,3 +197,15 @@ def test_what_the_alerts_noticed_is_shown_until_it_is_over(spec, settings, check
     )
     book.write(begun.update([], (), (), datetime(2026, 1, 2, tzinfo=UTC)))
     assert read_health(spec, settings).incidents == ()
+
+
+def test_a_file_source_s_log_tells_which_files_each_batch_left(ledger, local_checkpoint):
+    local_checkpoint.batches(3)
+    paths = tuple(f"/landing/{batch}.json" for batch in range(3))
+    ledger.open_run(replace(PLAN, target=FilesTarget(paths)))
+    for batch in range(3):
+        ends = [{"startOffset": None, "endOffset": {"logOffset": batch}}]
+        ledger.record_batch(replace(record(0), batch_id=batch, sources=ends))
+    history = read_history(ledger, 2, 10, local_checkpoint.path)
+    assert [point.lag for point in history.batches] == [0, 1, 2]
+    assert [point.lag for point in read_history(ledger, 2, 10).batches] == [None] * 3

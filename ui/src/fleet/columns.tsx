@@ -14,7 +14,7 @@ export type FleetColumn = {
   isNumber?: boolean;
 };
 
-const WORST_FIRST = ["error", "warning", "new", "ok"];
+const WORST_FIRST = ["error", "warning", "ok", "new"];
 const known = <T,>(value: T | null | undefined): T | undefined => value ?? undefined;
 
 const tellLag = ({ lag }: PipelineHealth, now: string) =>

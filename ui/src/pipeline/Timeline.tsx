@@ -6,7 +6,8 @@ type Props = { readonly batches: BatchPoint[]; readonly health: PipelineHealth }
 
 const LEGEND = ["committed", "replayed", "pending"];
 
-const tellRun = (run: string, before: string | undefined) => (run === before ? "" : " tg-begins");
+const tellRun = (run: string, before: string | undefined) =>
+  before === undefined || run === before ? "" : " tg-begins";
 
 /** The newest batches in a row; a gap is where a run began. */
 export const Timeline = ({ batches, health }: Props) => (

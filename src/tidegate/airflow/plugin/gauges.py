@@ -25,7 +25,7 @@ _GAUGES: dict[str, tuple[str, _Read]] = {
     ),
     "tidegate_batch_rows": ("What the newest batch read.", lambda one: one.rows),
     "tidegate_rows_per_second": (
-        "How many rows the newest batch read each second.",
+        "How many rows the newest batch that read any read each second.",
         lambda one: one.rows_per_second,
     ),
     "tidegate_lag_seconds": (

@@ -64,6 +64,7 @@ class PipelineHealth:
     rows: int | None = None
     """What the newest batch read; None where nobody could tell."""
     rows_per_second: float | None = None
+    """Of the newest batch that read any."""
     lag: Lag | None = None
     quarantine_share: float | None = None
     """Of what the newest batches read, so much was put aside."""
@@ -126,7 +127,8 @@ def _sum_up(
         state=state,
         reason=reason,
         rows=newest.input_rows if newest else None,
-        rows_per_second=find_rate(newest) if newest else None,
+        # Spark ends a run with a batch of no rows where it has state to tidy up.
+        rows_per_second=next((find_rate(batch) for batch in recent if batch.input_rows), None),
         quarantine_share=find_share(recent),
         late_rows=sum(batch.metrics.late_rows for batch in recent if batch.metrics),
         state_bytes=metrics.state_bytes if metrics else 0,

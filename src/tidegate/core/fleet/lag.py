@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tidegate.core.checkpoint.filelog import strip_scheme
 from tidegate.core.checkpoint.position import SourceKind, classify_position
 from tidegate.core.ledger import Plan
-from tidegate.core.target import AllTargets, DeltaTarget, KafkaTarget, Target
+from tidegate.core.target import AllTargets, DeltaTarget, FilesTarget, KafkaTarget, Target
 from tidegate.core.waiting import Unit, Waiting
 
 
@@ -42,19 +43,28 @@ def tell_lag(plan: Plan, committed_at: str | None, *, is_reached: bool) -> Lag |
     return Lag(lag.unit, 0, 0.0, None, max(committed_at, lag.measured_at))
 
 
-def count_left(target: Target | None, ends: Mapping[str, Any]) -> int | None:
+FileOffsets = Mapping[str, Mapping[str, int]]
+"""The number that each file has in the log of its source, by source."""
+
+
+def count_left(target: Target | None, ends: Mapping[str, Any], files: FileOffsets) -> int | None:
     """Count what a batch left of a run's target; None where its end does not tell.
 
-    `ends` are where the batch ended, by source. A file source's end is a number of its own log, and
-    does not tell.
+    `ends` are where the batch ended, by source. A file source's end is a number of its own log, which
+    tells only together with that log.
     """
     targets = target.targets if isinstance(target, AllTargets) else (target,)
-    counts = [_count_one(one, ends.get(getattr(one, "source", ""))) for one in targets]
+    counts = [_count_one(one, ends.get(getattr(one, "source", "")), files) for one in targets]
     return None if None in counts else sum(count or 0 for count in counts)
 
 
-def _count_one(target: Target | None, end: Any) -> int | None:
+def _count_one(target: Target | None, end: Any, files: FileOffsets) -> int | None:
     match target, classify_position(end):
+        case FilesTarget(), SourceKind.FILES if target.source in files:
+            logged, reached = files[target.source], int(end["logOffset"])
+            return sum(
+                logged.get(strip_scheme(path), reached + 1) > reached for path in target.paths
+            )
         case KafkaTarget(), SourceKind.KAFKA:
             return sum(
                 max(0, wanted - int(end.get(topic, {}).get(number, 0)))

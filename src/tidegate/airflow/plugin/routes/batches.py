@@ -26,11 +26,12 @@ def list_batches(
 ) -> BatchPage:
     """List batches, as many as asked for, from the newest or from before one."""
     settings, name = deployment.settings, spec.require().name
-    newest = read_progress(settings.checkpoint_of(name)).committed_batch
+    checkpoint = settings.checkpoint_of(name)
+    newest = read_progress(checkpoint).committed_batch
     if newest is not None and before is not None:
         newest = min(newest, before - 1)
     try:
-        history = read_history(Ledger.beside(settings.state_of(name)), newest, limit)
+        history = read_history(Ledger.beside(settings.state_of(name)), newest, limit, checkpoint)
     except LedgerError as error:
         raise HTTPException(status.HTTP_409_CONFLICT, str(error)) from error
     return BatchPage(now=datetime.now(UTC), history=history)
