@@ -12,7 +12,7 @@ from tidegate.core.checkpoint.position import describe_position
 from tidegate.core.checkpoint.progress import Progress, read_progress
 from tidegate.core.deltalog import DeltaLog
 from tidegate.core.errors import LedgerError, TidegateError
-from tidegate.core.ledger import Decision, Ledger, Outcome, Run
+from tidegate.core.ledger import Decision, Ledger, Outcome, Run, rank_batch
 from tidegate.core.settings import Settings
 from tidegate.core.spec.loader import LoadedSpec
 from tidegate.core.spec.pipeline import Pipeline
@@ -139,4 +139,7 @@ def tell_state(run: Run | None, progress: Progress, checkpoint: UPath) -> tuple[
     if run.attempt.outcome is Outcome.RUNNING:
         return RunState.RUNNING, run.plan.reason
     shortfall = find_shortfall(run.plan.target, progress, checkpoint)
+    stop = run.attempt.stop
+    if shortfall and stop and rank_batch(progress.committed_batch) >= stop.batch_id:
+        return RunState.COMMITTED, f"{stop.reason}; the next run goes on"
     return (RunState.SHORT, shortfall) if shortfall else (RunState.COMMITTED, run.plan.reason)
