@@ -33,7 +33,7 @@ from tidegate.core.passage import Passage
 from tidegate.core.settings import Settings
 from tidegate.core.shape import Shape
 from tidegate.core.spec.pipeline import Pipeline
-from tidegate.core.storage import list_names, read_json, write_json
+from tidegate.core.storage import list_names, read_json, remove_tree, write_json
 
 _PREFIX = "backfill__"
 _SAFE = re.compile(r"[A-Za-z0-9_.:+-]{1,150}")
@@ -192,9 +192,7 @@ class Backfills:
 
     def drop_staged(self, backfill_id: str) -> None:
         """Delete the rows that waited for a swap."""
-        folder = self.folder_of(backfill_id) / "staged"
-        if folder.exists():
-            folder.fs.rm(folder.path, recursive=True)
+        remove_tree(self.folder_of(backfill_id) / "staged")
 
     def folder_of(self, backfill_id: str) -> UPath:
         """Find where a backfill keeps what is its own."""
