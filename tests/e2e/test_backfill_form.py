@@ -50,13 +50,13 @@ def fill_in(page: Page, url: str, *, dry_run: bool) -> None:
     form.get_by_role("combobox").first.click()
     page.get_by_role("option", name="returns", exact=True).click()
     form.locator("[name=element_slices]").fill("2")
-    form.get_by_role("button", name="Files").click()
-    form.locator("[name=element_glob]").fill("[01].json")
     switch = form.locator("[name=element_dry_run]")
     assert switch.is_checked()
     if not dry_run:
         form.locator("label:has([name=element_dry_run])").click()
         expect(switch).not_to_be_checked()
+    form.get_by_role("button", name="Files").click()  # closes what was open
+    form.locator("[name=element_glob]").fill("[01].json")
     form.get_by_role("button", name="Trigger").click()
     expect(form).to_be_hidden()
 

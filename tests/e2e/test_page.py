@@ -39,25 +39,6 @@ pytestmark = [
     ),
 ]
 
-BACKFILL = """
-from airflow.sdk import DAG, Param, task
-
-params = {
-    "pipeline": Param("a", type="string", enum=["a", "event_fan_out", "orders_bronze"]),
-    "mode": Param("replace", type="string", enum=["replace", "merge", "append"]),
-    "since": Param(None, type=["null", "string"], format="date-time"),
-    "glob": Param(None, type=["null", "string"], description="Files: names, as a pattern."),
-    "slices": Param(1, type="integer", minimum=1, maximum=100),
-    "dry_run": Param(True, type="boolean", title="dry run"),
-}
-
-with DAG("backfill", schedule=None, params=params):
-    @task
-    def plan(params=None):
-        print(params)
-
-    plan()
-"""
 RUN_ID = "manual__the_one_that_the_test_started"
 
 
@@ -95,8 +76,6 @@ class Airflow:
 def home(tmp_path_factory) -> Home:
     """A project with one pipeline that ran by hand, and data for another."""
     home = Home(tmp_path_factory.mktemp("home"))
-    if not (home.folder / "dags/backfill.py").exists():
-        (home.folder / "dags/backfill.py").write_text(BACKFILL)
     (home.folder / "passwords.json").write_text(json.dumps({"admin": "admin", "viewer": "viewer"}))
     land_orders(home.data)
     land_sample("event_fan_out", home.data)
