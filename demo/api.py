@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -43,6 +43,12 @@ class AirflowApi:
 
     def __init__(self, url: str) -> None:
         self._http = httpx.Client(base_url=f"{url}/api/v2", timeout=30)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._http.close()
 
     def list_dags(self) -> set[str]:
         """List the DAGs that Airflow knows."""

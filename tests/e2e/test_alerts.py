@@ -58,10 +58,13 @@ def api(home, mail):
         "TIDEGATE_NOTIFY": "[{type: smtp, to: [ops@example.com]}]",
         "TIDEGATE_ALERTS_SCHEDULE": "* * * * *",
     }
-    home.run("demo.up")
-    stack = json.loads((home.folder / "var" / "airflow" / "stack.json").read_text())
-    yield AirflowApi(stack["url"])
-    home.run("demo.down")
+    try:
+        home.run("demo.up")
+        stack = json.loads((home.folder / "var" / "airflow" / "stack.json").read_text())
+        with AirflowApi(stack["url"]) as api:
+            yield api
+    finally:
+        home.run("demo.down")
 
 
 def test_a_failed_run_is_mailed_by_its_task_and_its_end_by_the_dag_of_alerts(api, home, mail):
