@@ -37,9 +37,8 @@ class Chain:
 
     def run(self) -> list[DagRun]:
         """Run all of them, in an Airflow that runs already or in one for just this."""
-        with self._have_airflow() as stack:
-            with AirflowApi(stack.url) as api:
-                return self._run_in(api)
+        with self._have_airflow() as stack, AirflowApi(stack.url) as api:
+            return self._run_in(api)
 
     def print_result(self, runs: list[DagRun], seconds: float) -> None:
         """Print where every pipeline stands, and what it took."""
