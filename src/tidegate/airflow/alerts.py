@@ -14,7 +14,6 @@ from tidegate.airflow.notifier import Notifiers, find_link
 from tidegate.core.alerts.channels import NOTIFY, read_channels
 from tidegate.core.alerts.telling import require_told
 from tidegate.core.alerts.watch import Sighting, Watch
-from tidegate.core.errors import TidegateError
 from tidegate.core.settings import Settings
 from tidegate.core.spec.loader import load_specs
 
@@ -68,7 +67,8 @@ class AlertsOperator(BaseOperator):
             self._log_alerts(seen)
             try:
                 told = watch.settle(seen, Notifiers(self.settings).deliver, find_link)
-            except (TidegateError, OSError) as error:
+            except Exception as error:
+                # What is wrong with one pipeline's incidents keeps no other's from being told.
                 failures.append(f"{seen.pipeline}: {error}")
                 continue
             failures += told.failures

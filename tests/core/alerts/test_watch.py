@@ -111,3 +111,23 @@ def test_five_hundred_healthy_pipelines_are_seen_in_seconds(write, look, setting
     assert len(seen) == 500
     assert not any(each.alerts or each.unknown for each in seen)
     assert time.monotonic() - began < 10
+
+
+def test_what_is_wrong_with_one_hides_no_other(settings, monkeypatch):
+    from tidegate.core.alerts.measures import Measurement
+
+    measure = Measurement.measure
+
+    def measure_or_break(self):
+        if self.pipeline.name == "broken":
+            raise KeyError("reservoirId")
+        return measure(self)
+
+    monkeypatch.setattr(Measurement, "measure", measure_or_break)
+    settings.pipelines.mkdir(parents=True, exist_ok=True)
+    for name in ("broken", "sound"):
+        spec = f"name: {name}\nsource: {{type: rate, rows_per_batch: 1}}\nsinks: [{{type: delta, table: {name}}}]\n"
+        (settings.pipelines / f"{name}.yaml").write_text(spec)
+    seen = {one.pipeline: one for one in Watch(settings).look(load_specs(settings.pipelines))}
+    assert seen["broken"].unknown[Rule.FAILED_RUN] == "KeyError: 'reservoirId'"
+    assert Rule.FAILED_RUN not in seen["sound"].unknown

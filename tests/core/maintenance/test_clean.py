@@ -165,6 +165,8 @@ class TestBackfills:
                 write_json(folder / "slices" / "0.json", result)
             if done.get("swap"):
                 write_json(folder / "swaps" / "main.json", {"rows": 3})
+            if done.get("verified", True):
+                write_json(folder / "verification.json", {})
 
         return write
 
@@ -173,10 +175,12 @@ class TestBackfills:
         begin("swapped", 40, Mode.REPLACE, slice=True, swap=True)
         begin("not_swapped", 40, Mode.REPLACE, slice=True)
         begin("not_done", 40)
+        begin("not_verified", 40, slice=True, verified=False)
         begin("young", 20, slice=True)
         assert clean(settings).counts == {"backfills": 2}
         left = sorted(list_names(settings.state_of("p") / "backfills"))
-        assert left == ["backfill__not_done", "backfill__not_swapped", "backfill__young"]
+        names = ("not_done", "not_swapped", "not_verified", "young")
+        assert left == [f"backfill__{name}" for name in names]
 
     def test_finished_replays_go(self, settings):
         folder = settings.state_of("p") / "replays"

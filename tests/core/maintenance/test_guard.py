@@ -242,3 +242,42 @@ def test_what_the_table_itself_says_is_kept(write_spec, aged, kept):
     days, reason = kept()
     assert days == 9
     assert "the table says delta.deletedFileRetentionDuration" in reason
+
+
+@pytest.mark.parametrize("mistake", [{}, {"nonsense": True}])
+def test_a_first_batch_that_is_pending_counts_whatever_the_spec_says(
+    write_spec, write_reader, aged, read_by, plan_table, mistake
+):
+    write_spec()
+    write_reader(starting_version=0, **mistake)
+    checkpoint, position = read_by(3)
+    checkpoint.batch(0, position).delete("commits/0")
+    (told,) = plan_table().warnings
+    assert "instead of 7 days: " in told
+
+
+@pytest.mark.parametrize("mistake", [{}, {"nonsense": True}])
+def test_a_checkpoint_that_cannot_be_read_counts_whatever_the_spec_says(
+    write_spec, write_reader, aged, read_by, plan_table, mistake
+):
+    write_spec()
+    write_reader(**mistake)
+    checkpoint, position = read_by(0)
+    checkpoint.batch(0, position).put("commits/0", b"")
+    (told,) = plan_table().warnings
+    assert "instead of 7 days: " in told
+
+
+@pytest.mark.parametrize("mistake", [{}, {"nonsense": True}])
+def test_a_backfill_that_is_not_done_counts_whatever_the_spec_says(
+    write_spec, write_reader, aged, settings, plan_table, mistake
+):
+    write_spec()
+    write_reader(**mistake)
+    now = datetime.now(UTC).isoformat()
+    whole = DeltaRange(0, 2)
+    begun = Backfill("backfill__x", Mode.MERGE, whole, (whole,), now)
+    folder = settings.state_of("reader") / "backfills" / begun.id
+    write_json(folder / "plan.json", asdict(begun))
+    (told,) = plan_table().warnings
+    assert "instead of 7 days: " in told

@@ -10,6 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from tidegate.airflow.driver import DriverOperator
 from tidegate.core.errors import SpecError
+from tidegate.core.lineage import Lineage, Surveyor
 from tidegate.core.maintenance.clean import clean_state
 from tidegate.core.maintenance.plan import Planner
 from tidegate.core.settings import Settings
@@ -52,6 +53,10 @@ class MaintainOperator(DriverOperator):
         pipeline = load_pipeline(settings.pipelines, self.pipeline_name).require()
         self.take(pipeline, prepare_maintenance(pipeline, settings))
         self.start(context, pipeline, settings)
+
+    def survey_lineage(self, surveyor: Surveyor, context: Context) -> Lineage:  # noqa: ARG002
+        """Find from where to where rows were taken: nowhere."""
+        return Lineage()
 
 
 class CleanOperator(BaseOperator):

@@ -61,9 +61,15 @@ class Watch:
         def look_at(spec: LoadedSpec) -> Sighting:
             if spec.error or spec.pipeline is None:
                 return self._tell_mistakes(spec)
-            rules = self._find_rules(spec.pipeline, known)
-            taking = Measurement(spec.pipeline, self.settings, rules, connect, away)
-            return self._judge(taking, Measurement.measure)
+            try:
+                rules = self._find_rules(spec.pipeline, known)
+                taking = Measurement(spec.pipeline, self.settings, rules, connect, away)
+                return self._judge(taking, Measurement.measure)
+            except Exception as error:
+                # Whatever it is, it is this pipeline's: the others are still to be looked at.
+                unknown = dict.fromkeys(Rule, f"{type(error).__name__}: {error}")
+                channels = choose_channels(spec.pipeline.alerts, self.channels)
+                return Sighting(spec.name, channels, unknown=unknown)
 
         with ThreadPoolExecutor(_LOOKS_AT_ONCE) as pool:
             chosen = (spec for spec in specs if name in (None, spec.name) and _has_folder(spec))

@@ -111,6 +111,11 @@ class Backfills:
             )
         return found
 
+    def is_verified(self, backfill: Backfill) -> bool:
+        """Whether nobody will look at a backfill any more."""
+        file = self.folder_of(backfill.id) / "verification.json"
+        return file.exists() and self.is_finished(backfill)
+
     def refuse_changed(self, backfill: Backfill) -> None:
         """Refuse to go on by another spec: some slices would be made by the old one."""
         if backfill.digest != self._digest:
@@ -122,9 +127,7 @@ class Backfills:
     def find_running(self) -> str | None:
         """Find a process that is at work on a backfill, and say who it is."""
         for backfill_id in self.list_ids():
-            if (self.folder_of(backfill_id) / "verification.json").exists() and self.is_finished(
-                self.read(backfill_id)
-            ):
+            if self.is_verified(self.read(backfill_id)):
                 continue
             for name in list_names(self.folder_of(backfill_id) / "lease"):
                 held = LeaseFolder(self.folder_of(backfill_id) / "lease" / name).find_held()

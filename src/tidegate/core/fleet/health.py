@@ -99,7 +99,10 @@ def _read_health(name: str, settings: Settings) -> PipelineHealth:
         state, reason = tell_state(run, progress, checkpoint)
     found = _sum_up(name, recent, state, reason)
     committed_at = _find_commit_time(checkpoint, progress, recent)
-    lag = tell_lag(run.plan, committed_at, is_reached=state is RunState.COMMITTED) if run else None
+    # A run that used its budget up is well, and has left something to read.
+    stop = run.attempt.stop if run and run.attempt else None
+    is_reached = state is RunState.COMMITTED and stop is None
+    lag = tell_lag(run.plan, committed_at, is_reached=is_reached) if run else None
     pending = progress.planned_batch if progress.state is State.PENDING else None
     found = replace(
         found,

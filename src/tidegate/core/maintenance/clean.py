@@ -118,7 +118,7 @@ class _Cleaning:
         for backfill_id in book.list_ids():
             backfill = book.read(backfill_id)
             is_old = self._is_old(backfill.begun_at, self.pipeline.maintenance.backfill_retention)
-            if is_old and book.is_finished(backfill):
+            if is_old and book.is_verified(backfill):
                 yield partial(remove_tree, book.folder_of(backfill_id))
 
     def _find_replays(self) -> Iterator[_Removal]:

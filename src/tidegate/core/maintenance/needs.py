@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,9 +18,11 @@ from tidegate.core.maintenance.history import TableHistory
 from tidegate.core.maintenance.tables import OwnedTable
 from tidegate.core.replay import Replays
 from tidegate.core.settings import Settings
+from tidegate.core.spec.base import NAME_PATTERN
 from tidegate.core.spec.loader import LoadedSpec
 from tidegate.core.spec.pipeline import Pipeline
 from tidegate.core.spec.source import DeltaSource
+from tidegate.core.storage import list_names
 
 
 @dataclass(frozen=True)
@@ -85,11 +88,19 @@ class Readers:
 
     def _find_by_checkpoint(self, name: str, history: TableHistory) -> Iterator[Need]:
         """Find what a pipeline reads whose spec has mistakes: its checkpoint knows the table."""
+        if not re.fullmatch(NAME_PATTERN, name):
+            return  # what a broken spec claims as its name may be anything
         progress = read_progress(self.settings.checkpoint_of(name))
+        if not progress.is_readable:
+            yield _need_all(name, "has a checkpoint that cannot be read", history)
+        if list_names(self.settings.state_of(name) / "backfills"):
+            yield _need_all(name, "has backfills, and a spec with mistakes", history)
         for source in progress.sources:
-            position = source.committed or source.planned
-            if position is not None:
-                yield from _judge_position(name, position, history, takes_changes=True)
+            if source.committed is not None:
+                yield from _judge_position(name, source.committed, history, takes_changes=True)
+            elif source.planned is not None:
+                # Where its first batch begins, only the spec could tell.
+                yield _need_all(name, "has a first batch to go on with", history)
 
     def _find_of_run(
         self, pipeline: Pipeline, name: str, source: DeltaSource, history: TableHistory

@@ -37,19 +37,23 @@ Text = Annotated[str, StringConstraints(min_length=1)]
 Address = Annotated[str, check_pattern(r"[^@\s,;<>]+@[^@\s,;<>]+", "a mail address")]
 
 
+_SMTP = "smtp_default"
+
+
 class SmtpChannel(SpecModel):
     """Mails, by Airflow's SmtpNotifier."""
 
     type: Literal["smtp"]
     to: Annotated[tuple[Address, ...], Field(min_length=1)]
     connection: Text = Field(
-        default="smtp_default", description="Airflow's connection; its from_email is the sender."
+        default=_SMTP, description="Airflow's connection; its from_email is the sender."
     )
 
     @property
     def label(self) -> str:
         """What it is called, and known again by."""
-        return f"smtp {', '.join(self.to)}"
+        by = "" if self.connection == _SMTP else f" by {self.connection}"
+        return f"smtp {', '.join(self.to)}{by}"
 
 
 class SlackChannel(SpecModel):
