@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-_TRIES = 5
+_TRIES = 20
+"""A live run may commit every few seconds, and a swap on a busy machine take longer than that."""
 _CONFLICTS = ("DELTA_CONCURRENT_", "DELTA_PROTOCOL_CHANGED", "DELTA_METADATA_CHANGED")
 """What Delta says where somebody else has written meanwhile."""
 
