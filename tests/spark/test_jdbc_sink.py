@@ -144,9 +144,9 @@ def around(patch, method, *, before=lambda: None, after=lambda: None):
     """Let something happen before and after a method of PostgreSQL's dialect."""
     real = getattr(Postgres, method)
 
-    def call(self, *values):
+    def call(self, *values, **named):
         before()
-        result = real(self, *values)
+        result = real(self, *values, **named)
         after()
         return result
 
